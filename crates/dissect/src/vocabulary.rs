@@ -147,9 +147,11 @@ pub struct MessageNames<'d> {
 pub struct ValueNames<'d> {
     /// The field, with its parent if that distinguishes it: `system.name`.
     pub field: &'d str,
+    /// The beginning of the names of the messages with this field; empty if all can have it.
+    pub prefix: &'static str,
     /// The names.
     pub names: Vec<&'d str>,
-    /// Whether every field of that name, in any message, has values of this kind.
+    /// Whether every field of that name, in any of these messages, has values of this kind.
     pub is_only: bool,
 }
 

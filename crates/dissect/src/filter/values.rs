@@ -388,6 +388,12 @@ impl<'k, 'd> FilterVocabulary<'k, 'd> {
             .names
             .iter()
             .filter(|(family, values)| of.contains(family) && is_meant(values.field))
+            .filter(|(family, values)| {
+                let is_of = |known: &&&KnownMessage<'_>| {
+                    *family == known.family && known.names.name.starts_with(values.prefix)
+                };
+                values.prefix.is_empty() || holders.iter().any(is_of)
+            })
             .collect();
         let all = sets.iter().flat_map(|(_, values)| values.names.iter().copied());
         if sets.is_empty() || all.clone().any(|name| name == value) {
@@ -396,8 +402,10 @@ impl<'k, 'd> FilterVocabulary<'k, 'd> {
         // Nested fields can have values that are not in the tables.
         let is_outer = names.len() == 1 || (path.start() == Start::Top && names.len() == 2);
         let is_closed = |known: &&&KnownMessage<'_>| {
-            (is_outer || known.names.is_complete)
-                && sets.iter().any(|(family, _)| *family == known.family)
+            let is_of = |(family, values): &&(&str, ValueNames<'_>)| {
+                *family == known.family && known.names.name.starts_with(values.prefix)
+            };
+            (is_outer || known.names.is_complete) && sets.iter().any(|set| is_of(&set))
         };
         let is_certain = !holders.is_empty()
             && holders.iter().all(is_closed)

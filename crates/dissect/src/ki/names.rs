@@ -116,6 +116,7 @@ pub(super) fn values(definitions: &Definitions) -> Vec<ValueNames<'_>> {
     }
     let values = named.into_iter().map(|(field, names)| ValueNames {
         field,
+        prefix: "",
         names: names.into_iter().collect(),
         is_only: !others.contains(field),
     });

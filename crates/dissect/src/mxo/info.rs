@@ -23,11 +23,15 @@ const HIDDEN: &[&str] = &[
     "world_id",
 ];
 
-/// The operations and RPC messages in a packet, and what players say in them.
+/// The operations and RPC messages in a packet, and what players say and do in them.
 const PACKET: &[&str] = &[
     "sections[*].lists[*].messages[*].opcode",
     "sections[*].lists[*].messages[*].fields.handle",
+    "sections[*].lists[*].messages[*].fields.receiver",
     "sections[*].lists[*].messages[*].fields.text",
+    "sections[*].lists[*].messages[*].fields.emote",
+    "sections[*].lists[*].messages[*].fields.district",
+    "sections[*].lists[*].messages[*].fields.toDistrict",
     "sections[*].objects.operations[*]",
 ];
 

@@ -365,23 +365,44 @@ fn inner(row: &MessageInfo) -> impl Iterator<Item = &'static str> {
     const SIGNED: &[&str] = &["signature", "certificate"];
     /// The field of a background beside those of its text.
     const BACKGROUND: &[&str] = &["appearance"];
-    let (records, others): (Vec<Vec<FieldInfo>>, Vec<&[&str]>) = match row.name {
-        "AuthReply" => (
-            vec![LoginSuccess::fields(), World::fields(), Certificate::fields()],
-            vec![CHARACTERS, SIGNED],
-        ),
-        "CertConnectRequest" => (vec![Certificate::fields()], vec![SIGNED]),
-        "LoadCharacterReply" => {
-            let mut records = vec![BackgroundText::fields(), BackgroundValue::fields()];
-            records.extend([BackgroundAttribute::fields(), OldFriend::fields()]);
-            records.extend([InventoryItem::fields(), Ability::fields(), Hardline::fields()]);
-            records.extend([AccessNode::fields(), Contact::fields(), MessageOfTheDay::fields()]);
-            (records, vec![BACKGROUND])
-        }
-        _ => (Vec::new(), Vec::new()),
+    let others: &[&[&str]] = match row.name {
+        "AuthReply" => &[CHARACTERS, SIGNED],
+        "CertConnectRequest" => &[SIGNED],
+        "LoadCharacterReply" => &[BACKGROUND],
+        _ => &[],
     };
-    let own = (row.fields)().into_iter().chain(records.into_iter().flatten());
-    own.map(|field| field.name).chain(others.into_iter().flatten().copied())
+    listed(row).map(|field| field.name).chain(others.iter().copied().flatten().copied())
+}
+
+/// The fields of a message, and of the records inside it that have tables.
+fn listed(row: &MessageInfo) -> impl Iterator<Item = FieldInfo> {
+    let records = match row.name {
+        "AuthReply" => vec![LoginSuccess::fields(), World::fields(), Certificate::fields()],
+        "CertConnectRequest" => vec![Certificate::fields()],
+        "LoadCharacterReply" => vec![
+            BackgroundText::fields(),
+            BackgroundValue::fields(),
+            BackgroundAttribute::fields(),
+            OldFriend::fields(),
+            InventoryItem::fields(),
+            Ability::fields(),
+            Hardline::fields(),
+            AccessNode::fields(),
+            Contact::fields(),
+            MessageOfTheDay::fields(),
+        ],
+        _ => Vec::new(),
+    };
+    (row.fields)().into_iter().chain(records.into_iter().flatten())
+}
+
+/// The fields of all messages of a channel, and of the records inside them that have tables.
+pub(super) fn fields(channel: Channel) -> Vec<FieldInfo> {
+    let rows: [&[MessageInfo]; 2] = match channel {
+        Channel::Auth => [AuthClientMessage::INFO, AuthServerMessage::INFO],
+        Channel::Margin => [MarginClientMessage::INFO, MarginServerMessage::INFO],
+    };
+    rows.into_iter().flatten().flat_map(listed).collect()
 }
 
 #[cfg(test)]

@@ -114,9 +114,10 @@ fn kind(kind: &FieldKind) -> Option<ValueKind> {
 pub(super) fn values(library: &TeraDefinitions) -> Vec<ValueNames<'_>> {
     let maps = library.library().system_messages.values();
     let system = maps.flat_map(|map| map.iter().map(|(name, _)| name)).collect();
-    let mut values = vec![ValueNames { field: "system.name", names: system, is_only: false }];
+    let value = |field, names| ValueNames { field, prefix: "", names, is_only: false };
+    let mut values = vec![value("system.name", system)];
     if !library.library().opcodes.is_empty() {
-        values.push(ValueNames { field: "opcode", names: library.names(), is_only: false });
+        values.push(value("opcode", library.names()));
     }
     values.retain(|values| !values.names.is_empty());
     values

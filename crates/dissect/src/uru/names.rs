@@ -442,6 +442,7 @@ pub(super) fn values() -> Vec<ValueNames<'static>> {
     };
     let values = named.into_iter().map(|(field, sets)| ValueNames {
         field,
+        prefix: "",
         names: names(sets).into_iter().collect(),
         is_only: !others.contains(field),
     });

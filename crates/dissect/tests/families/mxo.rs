@@ -162,6 +162,33 @@ fn filters_know_every_field_and_value_of_the_vectors() {
         let right = Filter::parse(&format!("exists({way})")).unwrap();
         assert_eq!(right.unknown_fields(&Resolver::new(&definitions)), [], "{way}");
     }
+    for (filter, nearest) in [
+        ("auth.AuthReply and status == WrongPasword", Some("WrongPassword")),
+        ("auth.AuthReply and success.worlds[*].status == Opne", Some("Open")),
+        ("margin.ConnectReply and status == Blubb", None),
+        ("margin.LoadCharacterReply and kind == Backgroud", Some("Background")),
+        ("setup.* and kind == Helo", Some("Hello")),
+        ("game.Rpc and sections[*].lists[*].messages[*].fields.exit == JackOt", Some("JackOut")),
+        ("game.Rpc and sections[*].lists[*].messages[*].fields.scope == Wisper", Some("Whisper")),
+        ("game.Rpc and sections[*].lists[*].messages[*].fields.emote == Bwo", None),
+    ] {
+        let unknown = Filter::parse(filter).unwrap().unknown_values(&Resolver::new(&definitions));
+        let [value] = &unknown[..] else { panic!("{filter}: {unknown:?}") };
+        assert!(value.is_certain, "{filter}");
+        assert_eq!(value.nearest.as_deref(), nearest, "{filter}");
+    }
+    for filter in [
+        "auth.AuthReply and status == WrongPassword",
+        "auth.AuthReply and success.worlds[*].status == Open",
+        "margin.LoadCharacterReply and kind == Background",
+        "game.Rpc and sections[*].lists[*].messages[*].fields.emote == Bow",
+        // A friend's status has no names.
+        "game.Rpc and sections[*].lists[*].messages[*].fields.status == 0x3b",
+        "status == Success and mxo",
+    ] {
+        let unknown = Filter::parse(filter).unwrap().unknown_values(&Resolver::new(&definitions));
+        assert_eq!(unknown, [], "{filter}");
+    }
     let wrong = Filter::parse("mxo and sections[*].objects.operations[*].create.goidd == 12");
     let [field] = &wrong.unwrap().unknown_fields(&Resolver::new(&definitions))[..] else {
         panic!("it is known")

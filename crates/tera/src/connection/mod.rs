@@ -410,6 +410,15 @@ impl Connection {
     /// Handles a fault: an observer or relay gives up the stream, an active role the connection.
     /// Before the keys are exchanged, a relay gives up both streams.
     fn fault(&mut self, side: Side, error: Error) {
+        let stream = &self.streams[side.index()];
+        let is_observed = matches!(self.sender.half.role, Role::Observer(_));
+        let error = match stream.phase {
+            Phase::Hello if is_observed && !stream.incoming.is_ended => error.hint(
+                "if the capture begins after the key exchange, the messages cannot be decrypted, \
+                 not even with exported keys",
+            ),
+            _ => error,
+        };
         self.events.push_back(Event::Fault { side, error });
         match &self.sender.half.role {
             Role::Client(..) | Role::Server(_) => self.sender.half.close_for(CloseReason::Fault),

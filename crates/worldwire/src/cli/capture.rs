@@ -94,7 +94,8 @@ pub(crate) struct View {
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["message", "first"],
           value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) last: Option<u64>,
-    /// Time format: since the first packet, UTC, local, or since the previous line
+    /// Time format: since the first packet, UTC, local, or since the previous line; in tables, UTC and
+    /// local apply to `date`
     #[arg(long, value_name = "FORM", default_value = "relative",
           conflicts_with_all = ["json", "json_safe"])]
     pub(crate) time: TimeForm,
@@ -108,7 +109,7 @@ pub(crate) struct View {
     /// Same as --message 1
     #[arg(long, conflicts_with_all = ["message", "brief", "names", "bytes", "full"])]
     pub(crate) first: bool,
-    /// Write a tab-separated table of these fields: auth.AcctLoginRequest.accountName,time
+    /// Write a tab-separated table of these fields: auth.AcctLoginRequest.accountName,elapsed
     #[arg(long, value_name = "FIELD,...", value_delimiter = ',',
           conflicts_with_all = ["json", "json_safe", "brief", "names", "bytes", "full", "message",
                                 "first"])]
@@ -318,6 +319,10 @@ pub(crate) struct Follow {
     #[arg(long, value_name = "NUMBER", conflicts_with_all = BYTES,
           value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
+    /// Time format, as for `dissect`
+    #[arg(long, value_name = "FORM", default_value = "relative", conflicts_with_all = BYTES,
+          conflicts_with_all = ["json", "json_safe"])]
+    pub(crate) time: TimeForm,
     /// Show all fields of every message
     #[arg(long, conflicts_with_all = BYTES)]
     pub(crate) full: bool,

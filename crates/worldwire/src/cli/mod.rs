@@ -237,8 +237,8 @@ difference, 1 differences or unreadable parts, 2 failure to run.")]
   worldwire sanitize game.pcapng --keys keys.toml --data definitions/ -o shared.pcapng --seed 7
 
 The new capture contains new keys, so it can be read without --keys. Messages that cannot be decoded \
-completely are omitted and reported, and the exit code is then 1. Numbers and times are kept, except for \
-the numbers of accounts, characters and computers.")]
+completely are omitted and reported, and the exit code is then 1. Times and numbers are kept, except for \
+IDs of accounts, players, characters, vault nodes and computers.")]
     Sanitize(SanitizeArguments),
     /// Export session keys
     #[command(subcommand, arg_required_else_help = true)]

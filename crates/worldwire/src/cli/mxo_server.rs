@@ -203,7 +203,7 @@ pub(crate) struct ServeMxo {
     /// Send the server's key even to clients that have one with this ID
     #[arg(long, conflicts_with = "open_world")]
     pub(crate) always_send_key: bool,
-    /// Address to listen on [default: 127.0.0.1:10000]
+    /// With --open-world: address to listen on [default: 127.0.0.1:10000]
     #[arg(long, value_name = "ADDRESS:PORT", requires = "open_world")]
     pub(crate) listen: Option<SocketAddr>,
     /// Address of the status page, which has no password [default: 127.0.0.1:10080]
@@ -212,10 +212,11 @@ pub(crate) struct ServeMxo {
     /// Disable the status page
     #[arg(long, conflicts_with = "status")]
     pub(crate) no_status: bool,
-    /// Twofish key of the session, 32 hexadecimal digits, or `random`; required except on loopback
+    /// With --open-world: Twofish key of the session, 32 hexadecimal digits, or `random`; required
+    /// except on loopback
     #[arg(long, value_name = "KEY", requires = "open_world")]
     pub(crate) key: Option<String>,
-    /// ID of the session, which clients must name [default: 1]
+    /// With --open-world: ID of the session, which clients must name [default: 1]
     #[arg(long, value_name = "NUMBER", value_parser = number, requires = "open_world")]
     pub(crate) session: Option<SessionId>,
     /// Append sessions and their keys to a key file, for decrypting captures

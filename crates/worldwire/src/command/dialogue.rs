@@ -1,15 +1,20 @@
 //! The messages of one conversation, as `worldwire follow` shows them.
 
 use worldwire_core::text::TextStyle;
-use worldwire_dissect::{Format, NoteKind, TextForm};
+use worldwire_dissect::{Format, Item, NoteKind, TextForm};
 
 use super::selection::Shown;
+use super::time::Times;
+use crate::cli::TimeForm;
+use crate::output::Failure;
 
 /// How to show a conversation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Dialogue {
     format: Format,
     is_colored: bool,
+    time: TimeForm,
+    times: Times,
 }
 
 /// How far the server's lines are indented.
@@ -21,22 +26,36 @@ const RESET: &str = "\x1b[0m";
 impl Dialogue {
     /// With all fields, or with the most telling values of each message in lines of at most `width`
     /// columns.
-    pub(super) fn new(is_full: bool, is_colored: bool, width: Option<usize>) -> Self {
+    ///
+    /// # Errors
+    /// If the local time zone is unknown and needed.
+    pub(super) fn new(
+        is_full: bool,
+        is_colored: bool,
+        time: TimeForm,
+        width: Option<usize>,
+    ) -> Result<Self, Failure> {
         // The time and the indentation precede the line, instead of the conversation's number.
         let width = width.map(|width| width.saturating_sub(INDENT.len() + 4));
         let form = if is_full { TextForm::Fields } else { TextForm::Info { width } };
         let style = TextStyle { colour: false, ..TextStyle::default() };
-        Self { format: Format::Text { form, style, time: false }, is_colored }
+        let format = Format::Text { form, style, time: false };
+        Ok(Self { format, is_colored, time, times: Times::of(time)? })
     }
 
-    /// Appends a message or note.
+    /// Whether an item is the heading of the conversation, which has no time.
+    pub(super) fn is_heading(item: &Item<'_>) -> bool {
+        item.note().is_some_and(|note| note.kind == NoteKind::Opened)
+    }
+
+    /// Appends a message or note. The time since the previous line is written later.
     pub(super) fn write(&self, shown: &Shown<'_, '_>, out: &mut String) {
         use worldwire_core::Side::Server;
 
         let item = shown.item;
         let mut text = String::new();
         self.format.write(item, shown.name, shown.tree, &mut text);
-        if item.note().is_some_and(|note| note.kind == NoteKind::Opened) {
+        if Self::is_heading(item) {
             let ends = item.note().map_or("", |note| &note.text);
             out.push_str(&format!("{}  {ends}\n", item.family));
             return;
@@ -55,8 +74,12 @@ impl Dialogue {
             match index {
                 0 => {
                     let line = line.get(head..).unwrap_or(line);
-                    let (seconds, micros) = (since.as_secs(), since.subsec_micros());
-                    out.push_str(&format!("{seconds:5}.{micros:06}  {indent}{on}{line}{off}\n"));
+                    if self.time == TimeForm::Relative {
+                        let (seconds, micros) = (since.as_secs(), since.subsec_micros());
+                        out.push_str(&format!("{seconds:5}.{micros:06}"));
+                    }
+                    self.times.write(item.stamp.time, out);
+                    out.push_str(&format!("  {indent}{on}{line}{off}\n"));
                 }
                 _ => out.push_str(&format!("    {indent}{on}{line}{off}\n")),
             }

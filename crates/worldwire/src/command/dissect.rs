@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use worldwire_core::Side;
 use worldwire_core::json::{self, Style};
 use worldwire_core::text::TextStyle;
-use worldwire_dissect::filter::{Ambiguity, Column, Filter, Resolver, Subject};
+use worldwire_dissect::filter::{Ambiguity, Column, ColumnCell, Filter, Resolver, Subject};
 use worldwire_dissect::{
     Definitions, Dissection, Families, Format, Item, Line, Overview, Scratch, Sink, TextForm, Time,
 };
@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     let times = Times::of(view.time)?;
     let write = |shown: &Shown<'_, '_>, out: &mut String| {
         if !columns.is_empty() {
-            if let Some(cells) = cells(&columns, shown) {
+            if let Some(cells) = cells(&columns, &times, shown) {
                 out.push_str(&row(view.csv, cells.iter().map(String::as_str)));
             }
             return;
@@ -163,11 +163,13 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
 
 /// Shows the messages of one conversation, for `follow`.
 pub(super) fn run_one(arguments: &Follow, common: &Common) -> Result<(), Failure> {
-    let Follow { capture, stream, filter, limit, fields, json, json_safe, target, .. } = arguments;
+    let Follow { capture, stream, filter, limit, time, fields, .. } = arguments;
+    let Follow { json, json_safe, target, .. } = arguments;
     let view = View {
         filter: filter.clone(),
         stream: Some(*stream),
         limit: *limit,
+        time: *time,
         fields: fields.clone(),
         json: JsonForm { json: *json, json_safe: *json_safe },
         ..View::default()
@@ -276,10 +278,9 @@ fn named_format(arguments: &Dissect, common: &Common) -> Result<(OutputFormat, V
         Err(_) if view.message().is_some() => OutputFormat::Any,
         format => format?,
     };
-    if view.json.style().is_some()
-        || !matches!(format, OutputFormat::Any) && common.settings.is_used(Setting::Time)
-    {
-        // JSON lines and tables have their own times.
+    let has_times = matches!(format, OutputFormat::Json | OutputFormat::Capture(_));
+    if view.json.style().is_some() || has_times && common.settings.is_used(Setting::Time) {
+        // JSON lines and packets have their own times.
         view.time = TimeForm::Relative;
     }
     if view.table || view.fields.is_empty() && matches!(format, OutputFormat::Table { .. }) {
@@ -439,13 +440,16 @@ fn columns(
 }
 
 /// The cells of a selected message, or `None` if it has none of the fields.
-fn cells(columns: &[Column], shown: &Shown<'_, '_>) -> Option<Vec<String>> {
+fn cells(columns: &[Column], times: &Times, shown: &Shown<'_, '_>) -> Option<Vec<String>> {
     shown.item.message()?;
     let subject = Subject::of(shown.item, shown.name, shown.tree);
     let mut is_there = columns.iter().all(|column| !column.is_field());
     let cell = |column: &Column| {
         let mut text = String::new();
-        is_there |= column.write(&subject, &mut text) && column.is_field();
+        match times.are_dates().then(|| column.cell(&subject)).flatten() {
+            Some(ColumnCell::Moment(time)) => times.write(time, &mut text),
+            _ => is_there |= column.write(&subject, &mut text) && column.is_field(),
+        }
         text
     };
     let cells = columns.iter().map(cell).collect();

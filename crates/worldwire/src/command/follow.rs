@@ -12,7 +12,7 @@ use super::dialogue::Dialogue;
 use super::dissect::{self, read_filter};
 use super::lines::{Lines, ShownLine};
 use super::selection::Selection;
-use crate::cli::{Common, Follow};
+use crate::cli::{Common, Follow, TimeForm};
 use crate::definitions;
 use crate::input::packets::Meanwhile;
 use crate::output::{Failure, counted, say, terminal_width};
@@ -45,16 +45,21 @@ fn show_messages(arguments: &Follow, common: &Common) -> Result<(), Failure> {
     let selection = Selection { stream: Some(arguments.stream), filter };
     let is_stdout = arguments.target.is_stdout();
     let width = is_stdout.then(terminal_width).flatten();
-    let dialogue = Dialogue::new(arguments.full, common.colour(Some(&arguments.target)), width);
+    let is_colored = common.colour(Some(&arguments.target));
+    let dialogue = Dialogue::new(arguments.full, is_colored, arguments.time, width)?;
     let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut Vec<ShownLine>| {
         selection.pass(item, scratch, true, |shown| {
             let mut text = String::new();
             dialogue.write(shown, &mut text);
-            out.push(ShownLine::of(shown.item, text));
+            out.push(match Dialogue::is_heading(shown.item) {
+                true => ShownLine::heading(shown.item, text),
+                false => ShownLine::of(shown.item, text),
+            });
         });
     };
     let output = capture::output(&arguments.capture, &arguments.target)?;
-    let mut lines = Lines::limited(arguments.limit, output);
+    let is_delta = arguments.time == TimeForm::Delta;
+    let mut lines = Lines::limited(arguments.limit, is_delta, output);
     let meanwhile = Meanwhile { watches_stdout: is_stdout, ..Meanwhile::default() };
     let extras = Extras { meanwhile, ..Extras::default() };
     let write = |shown: &Vec<ShownLine>| {

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use worldwire_dissect::{Item, Time};
+use worldwire_dissect::{Item, NoteKind, Time};
 
 use super::time::delta;
 use crate::cli::{TimeForm, View};
@@ -14,14 +14,23 @@ use crate::output::{Failure, Output};
 pub(super) struct ShownLine {
     time: Time,
     text: String,
+    /// Whether it is a problem or a gap.
     is_problem: bool,
     is_message: bool,
+    /// Whether it is a heading, which has no time.
+    is_heading: bool,
 }
 
 impl ShownLine {
     pub(super) fn of(item: &Item<'_>, text: String) -> Self {
-        let (is_problem, is_message) = (item.is_problem(), item.message().is_some());
-        Self { time: item.stamp.time, text, is_problem, is_message }
+        let is_gap = item.note().is_some_and(|note| note.kind == NoteKind::Gap);
+        let (is_problem, is_message) = (item.is_problem() || is_gap, item.message().is_some());
+        Self { time: item.stamp.time, text, is_problem, is_message, is_heading: false }
+    }
+
+    /// A line without a time.
+    pub(super) fn heading(item: &Item<'_>, text: String) -> Self {
+        Self { is_heading: true, ..Self::of(item, text) }
     }
 }
 
@@ -51,15 +60,14 @@ impl Lines {
         Self {
             last: view.last.map(|last| usize::try_from(last).unwrap_or(usize::MAX)),
             messages: view.numbers.then_some(0),
-            delta: (is_timed && view.time == TimeForm::Delta).then_some(None),
-            ..Self::limited(view.limit, output)
+            ..Self::limited(view.limit, is_timed && view.time == TimeForm::Delta, output)
         }
     }
 
-    /// All lines, or this many.
-    pub(super) fn limited(limit: Option<u64>, output: Output) -> Self {
-        let kept = VecDeque::new();
-        let (last, messages, delta) = (None, None, None);
+    /// All lines, or this many. With `is_delta`, they begin with the time since the previous line.
+    pub(super) fn limited(limit: Option<u64>, is_delta: bool, output: Output) -> Self {
+        let (last, kept, messages) = (None, VecDeque::new(), None);
+        let delta = is_delta.then_some(None);
         Self { output, limit, last, kept, messages, delta, has_problem: false }
     }
 
@@ -124,7 +132,7 @@ impl Lines {
             };
             self.output.write(format!("{number:>NUMBER_WIDTH$}").as_bytes())?;
         }
-        if let Some(last) = &mut self.delta {
+        if let Some(last) = self.delta.as_mut().filter(|_| !line.is_heading) {
             self.output.write(delta(last.replace(line.time), line.time).as_bytes())?;
         }
         self.has_problem |= line.is_problem;

@@ -26,6 +26,11 @@ impl Times {
         })
     }
 
+    /// Whether times are written as dates.
+    pub(crate) fn are_dates(&self) -> bool {
+        matches!(self, Self::In(_))
+    }
+
     /// Writes the prefix of a line.
     pub(crate) fn write(&self, time: Time, out: &mut String) {
         let Self::In(zone) = self else { return };

@@ -137,3 +137,14 @@ fn a_partly_read_capture_prints_no_summary() {
         assert_eq!((&*shown, &*said), ("", INTERRUPTED), "{arguments:?}");
     }
 }
+
+#[test]
+fn the_second_capture_is_not_read_after_a_signal() {
+    let folder = tempfile::tempdir().unwrap();
+    let torn = folder.path().join("torn.pcapng");
+    let whole = fs::read(sample("tera-login.pcapng")).unwrap();
+    fs::write(&torn, &whole[..whole.len() - 10]).unwrap();
+    let Ended { shown, said } = interrupt(&["diff", "large.pcapng", torn.to_str().unwrap()], INT);
+    // Otherwise, its end would be reported, too.
+    assert_eq!((&*shown, &*said), ("", INTERRUPTED));
+}

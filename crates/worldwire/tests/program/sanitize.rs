@@ -27,34 +27,41 @@ struct Case {
     bytes: &'static [&'static str],
 }
 
-const CASES: [Case; 9] = [
+const CASES: [Case; 10] = [
     Case {
         file: "uru-login.pcapng",
         keys: &["--keys", "uru-keys.toml"],
         data: &[],
-        texts: &["shorah", "Yeesha", "192.0.2.1", "11111111-1111", "files.example"],
-        bytes: &["a9132248bb2c6ebbf356556aa8020c33f7f6a3db"],
+        texts: &["shorah", "Yeesha", "192.0.2.1", "11111111-1111", "files.example", "10190"],
+        bytes: &["a9132248bb2c6ebbf356556aa8020c33f7f6a3db", "ce270000"],
     },
     Case {
         file: "uru-age.pcapng",
         keys: &["--keys", "uru-keys.toml"],
         data: &[],
-        texts: &["Yeesha", "Atrus", "Shorah", "192.0.2.1", "11111111-1111"],
-        bytes: &[],
+        texts: &["Yeesha", "Atrus", "Shorah", "192.0.2.1", "11111111-1111", "10190", "10200"],
+        bytes: &["ce270000", "d8270000"],
     },
     Case {
         file: "uru-age.pcapng",
         keys: &["--keys", "uru-keys.toml"],
         data: &["--data", "sdl"],
-        texts: &["Yeesha", "Atrus", "Shorah", "192.0.2.1", "11111111-1111"],
-        bytes: &[],
+        texts: &["Yeesha", "Atrus", "Shorah", "192.0.2.1", "11111111-1111", "10190", "10200"],
+        bytes: &["ce270000", "d8270000"],
     },
     Case {
         file: "uru-games.pcapng",
         keys: &["--keys", "uru-keys.toml"],
         data: &[],
-        texts: &["192.0.2.1", "11111111-1111"],
-        bytes: &[],
+        texts: &["192.0.2.1", "11111111-1111", "10190", "10200"],
+        bytes: &["ce270000", "d8270000"],
+    },
+    Case {
+        file: "uru-walk.pcapng",
+        keys: &["--keys", "uru-keys.toml"],
+        data: &[],
+        texts: &["Yeesha", "Atrus", "steps and a lever", "192.0.2.1", "11111111-1111", "10190"],
+        bytes: &["ce270000"],
     },
     Case {
         file: "ki-login.pcapng",
@@ -98,8 +105,24 @@ const CASES: [Case; 9] = [
         file: "tera-login.pcapng",
         keys: &[],
         data: &["--data", "tera"],
-        texts: &["Elin", "Baraka", "Wächter", "Hello!", "Popori", "made-up ticket", "192.0.2.1"],
-        bytes: &["33af161fa11307437232c809", "61206d6164652d7570207469636b6574"],
+        texts: &[
+            "Elin",
+            "Baraka",
+            "Wächter",
+            "Hello!",
+            "Popori",
+            "made-up ticket",
+            "192.0.2.1",
+            "1152921504606846977",
+            "\"gameId\":77,",
+        ],
+        bytes: &[
+            "33af161fa11307437232c809",
+            "61206d6164652d7570207469636b6574",
+            // Game IDs.
+            "0100000000000010",
+            "4d00000000000000",
+        ],
     },
 ];
 
@@ -237,6 +260,48 @@ fn a_player_has_one_new_name() {
     assert_eq!(info.len(), "Yeesha".len());
 }
 
+/// The ID of a player is also that of the player's node.
+#[test]
+fn a_player_has_one_new_id_and_ages_keep_their_names() {
+    let (case, folder) = (&CASES[0], tempfile::tempdir().unwrap());
+    let path = sanitized(case, folder.path(), "7");
+    let lines = lines(&[path.to_str().unwrap()]);
+    let values = |name: &str, pointer: &str| -> Vec<Value> {
+        let named = lines.iter().filter(|line| line["name"] == name);
+        named.filter_map(|line| line["fields"].pointer(pointer).cloned()).collect()
+    };
+    let one = |name: &str, pointer: &str| values(name, pointer).remove(0);
+    let id = one("auth.AcctPlayerInfo", "/playerId");
+    assert!(id.as_u64().unwrap().ilog2() == 10_190_u32.ilog2() && id != 10_190, "{id}");
+    for (name, pointer) in [
+        ("auth.AcctSetPlayerRequest", "/playerId"),
+        ("auth.VaultFetchNodeRefs", "/nodeId"),
+        ("auth.VaultNodeRefsFetched", "/refs/0/parentId"),
+        ("auth.VaultNodeFetch", "/nodeId"),
+        ("auth.VaultNodeFetched", "/node/NodeId"),
+        ("auth.VaultNodeFetched", "/node/PlayerId"),
+        ("auth.ScoreGetScores", "/ownerId"),
+        ("auth.ScoreGetScoresReply", "/scores/0/ownerId"),
+        ("game.JoinAgeRequest", "/playerId"),
+    ] {
+        assert_eq!(one(name, pointer), id, "{name} {pointer}");
+    }
+    let children =
+        ["0", "1"].map(|at| one("auth.VaultNodeRefsFetched", &format!("/refs/{at}/childId")));
+    assert_eq!(values("auth.VaultNodeFetch", "/nodeId")[1..], children);
+    assert_ne!(children[0], children[1]);
+    for (name, pointer, age) in [
+        ("auth.AgeRequest", "/ageName", "Neighborhood"),
+        ("auth.GetPublicAgeList", "/ageFilename", "Neighborhood"),
+        ("auth.PublicAgeList", "/ages/0/filename", "Neighborhood"),
+        ("auth.PublicAgeList", "/ages/0/instanceName", "Hood"),
+        ("auth.VaultNodeFetched", "/node/AgeInstName", "Lobby"),
+    ] {
+        assert_eq!(one(name, pointer), age, "{name} {pointer}");
+    }
+    assert_ne!(one("auth.PublicAgeList", "/ages/0/userName"), "DRC");
+}
+
 /// The messages of a capture as JSON lines.
 fn lines(arguments: &[&str]) -> Vec<Value> {
     let (json, err, code) = run(&[&["dissect", "--json"], arguments].concat());
@@ -260,7 +325,7 @@ fn a_login_of_mxo_stays_one_login() {
             _ => Value::Null,
         }
     }
-    let (case, folder) = (&CASES[7], tempfile::tempdir().unwrap());
+    let (case, folder) = (&CASES[8], tempfile::tempdir().unwrap());
     let path = sanitized(case, folder.path(), "7");
     let old = lines(&[&[case.file], case.keys].concat());
     let new = lines(&[path.to_str().unwrap()]);

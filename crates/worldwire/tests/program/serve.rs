@@ -209,6 +209,26 @@ fn a_start_that_cannot_listen_leaves_no_lock() {
     assert_eq!(existing.read_dir().unwrap().count(), 0);
 }
 
+/// Otherwise, the server would listen elsewhere.
+#[test]
+fn options_of_an_open_world_are_refused_with_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("mxo");
+    for (option, value, hint) in [
+        ("--listen", "127.0.0.1:0", "; use --auth-listen, --margin-listen and --game-listen"),
+        ("--key", "random", ""),
+        ("--session", "7", ""),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+        command.args(["serve", "mxo"]).arg(&home).args([option, value]);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert_eq!(said, format!("worldwire: {option} applies only to --open-world{hint}\n"));
+    }
+    assert!(!home.exists());
+}
+
 #[test]
 fn every_server_stops_on_sigterm() {
     let folder = tempfile::tempdir().unwrap();

@@ -56,6 +56,59 @@ fn fields_are_written_as_a_table() {
     }
 }
 
+/// Seconds since 1970 unless dates are wanted.
+#[test]
+fn dates_in_tables_have_the_form_of_times() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = |time: &[&str], target: &[&str]| {
+        let fields = ["--fields", "date,elapsed,from", "--filter", "auth.AcctLoginRequest"];
+        let (out, err, code) = run(&[&DISSECT[..], &fields, time, target].concat());
+        assert_eq!((code, err.as_str()), (0, ""), "{time:?}");
+        out
+    };
+    let head = "date\telapsed\tfrom\n";
+    for (time, date) in [
+        (&[][..], "1767225600.383100000"),
+        (&["--time", "delta"], "1767225600.383100000"),
+        (&["--time", "utc"], "2026-01-01 00:00:00.383100"),
+    ] {
+        assert_eq!(table(time, &[]), format!("{head}{date}\t0.38275\tclient\n"));
+    }
+    let path = folder.path().join("a.csv");
+    let target = ["-o", path.to_str().unwrap()];
+    assert_eq!(table(&["--time", "utc"], &target), "");
+    let written = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(written.lines().nth(1), Some("2026-01-01 00:00:00.383100,0.38275,client"));
+    // Filters read dates in this form.
+    let filter = "date == \"2026-01-01 00:00:00.383100\"";
+    let (out, ..) = run(&[&DISSECT[..], &["--filter", filter, "--fields", "name"]].concat());
+    assert_eq!(out, "name\nauth.AcctLoginRequest\n");
+}
+
+#[test]
+fn a_followed_conversation_has_times_in_all_forms() {
+    let follow = |more: &[&str]| {
+        let follow = ["follow", "uru-login.pcapng", "--keys", "uru-keys.toml", "--quiet"];
+        let (out, err, code) = run(&[&follow[..], &["--stream", "1"], more].concat());
+        assert_eq!((code, err.as_str()), (0, ""), "{more:?}");
+        out
+    };
+    let line = "client  file.PingRequest  pingTimeMs=140";
+    let heading = "uru  192.0.2.10:49154 > 192.0.2.1:14617";
+    for (time, start) in [
+        ("relative", "    0.140150"),
+        ("utc", "2026-01-01 00:00:00.140500"),
+        ("delta", "    0.000700"),
+    ] {
+        let out = follow(&["--time", time]);
+        let mut lines = out.lines();
+        assert_eq!(lines.next(), Some(heading), "{time}");
+        assert_eq!(lines.nth(1), Some(&*format!("{start}  {line}")), "{time}");
+    }
+    let out = follow(&["--time", "utc", "--fields", "date,pingTimeMs", "--limit", "1"]);
+    assert_eq!(out, "date\tpingTimeMs\n2026-01-01 00:00:00.140500\t140\n");
+}
+
 #[test]
 fn conversations_are_listed_in_a_table() {
     let stats = ["stats", "uru-login.pcapng", "--keys", "uru-keys.toml", "--quiet"];

@@ -455,6 +455,10 @@ fn follow_marks_missing_and_undecoded_bytes() {
     assert_eq!(out.matches("! not decoded: ").count(), 1, "{out}");
     assert_eq!(out.matches(&format!("! gap: {lost} bytes are missing")).count(), 1, "{out}");
     assert!(out.contains("    ?0000"), "{out}");
+    // The exit code reports the gap, even if the rest is not read.
+    let gap = ["dissect", "--quiet", "--filter", "gap", "--limit", "1"];
+    let (out, _, code) = run(&packets, &gap);
+    assert!(code == 1 && out.contains(&format!("{lost} bytes")), "{code} {out}");
 }
 
 /// Values from the output can be pasted into filters.

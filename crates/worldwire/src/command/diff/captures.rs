@@ -44,8 +44,10 @@ pub(super) fn compare(arguments: &DiffArguments, common: &Common) -> Result<bool
         ignored: Ignored::parse(&arguments.ignore)?,
     };
     let mut names = Names::default();
-    let [old, new] = readers.each_ref().map(|reader| pass.digest(reader, &mut names));
-    let (old, new) = (old?, new?);
+    let [before, after] = &readers;
+    // The second one is not read if a signal has interrupted the first.
+    let old = pass.digest(before, &mut names)?;
+    let new = pass.digest(after, &mut names)?;
     let has_messages =
         |digest: &Digest| digest.conversations.iter().any(|it| !it.messages.is_empty());
     if (arguments.filter.is_some() || arguments.stream.is_some())
@@ -81,8 +83,8 @@ pub(super) fn compare(arguments: &DiffArguments, common: &Common) -> Result<bool
     let is_same = changes.is_empty();
     if !is_same {
         let [old_numbers, new_numbers] = changes.numbers();
-        let olds = pass.contents(&readers[0], &old_numbers)?;
-        let news = pass.contents(&readers[1], &new_numbers)?;
+        let olds = pass.contents(before, &old_numbers)?;
+        let news = pass.contents(after, &new_numbers)?;
         let style = Style::new(common.colour(None));
         print(&changes.write(&olds, &news, arguments.json, style))?;
     }

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use worldwire_core::json::{Style, hex, string, write_node};
 use worldwire_core::value::{Content, guid_text, parse_guid};
 use worldwire_core::{Form, NodeRef, Tree, Value};
+use worldwire_uru::vault::FIELD_NAMES;
 
 use super::pseudonyms::{Found, Pseudonyms};
 
@@ -12,6 +13,10 @@ use super::pseudonyms::{Found, Pseudonyms};
 /// files, ages, zones and classes, and IDs of products and games. An entry names a field, or a
 /// field and the one around it.
 const KEPT: &[&str] = &[
+    "AgeFilename",
+    "AgeInstName",
+    "AgeName",
+    "CreateAgeName",
     "DataRevision",
     "ListFileName",
     "Locale",
@@ -19,7 +24,11 @@ const KEPT: &[&str] = &[
     "Revision",
     "Version",
     "ZoneName",
+    "age",
+    "ageFileName",
     "ageFilename",
+    "ageInstanceName",
+    "ageName",
     "avatar.name",
     "class",
     "clientName",
@@ -32,11 +41,13 @@ const KEPT: &[&str] = &[
     "gameName",
     "gameType",
     "group",
+    "instanceName",
     "md5",
     "md5compressed",
     "object.name",
     "opcode",
     "os",
+    "parentAgeFilename",
     "path",
     "productId",
     "sky",
@@ -44,23 +55,65 @@ const KEPT: &[&str] = &[
     "values.key",
     "worlds.name",
 ];
-/// Numbers that identify accounts, characters, computers and sessions. Entries are like those of
-/// [`KEPT`].
+/// Numbers that identify accounts, players, characters, their vault nodes and scores, computers and
+/// sessions. Entries are like those of [`KEPT`]. The numbered fields of vault nodes are replaced if
+/// their meaning is unknown.
 const IDENTITIES: &[&str] = &[
+    "AgeCzarId",
+    "AgeId",
     "CharID",
     "CharacterID",
+    "CreatorId",
     "MachineID",
+    "NodeId",
+    "PlayerId",
+    "UInt32_1",
+    "UInt32_2",
+    "UInt32_3",
+    "UInt32_4",
     "UserID",
     "accountId",
+    "ageInfoId",
+    "ageInfoNodeId",
+    "ageNodeId",
+    "ccrPlayerId",
     "characterId",
     "characterUid",
     "characters.id",
+    "childId",
+    "clonerId",
     "data.id",
+    "destScoreId",
+    "initiator",
+    "initiatorId",
+    "invitee",
+    "inviter",
+    "nodeId",
+    "nodeIds",
+    "offeree",
+    "originatingPlayerId",
+    "owner",
+    "ownerId",
+    "pageId",
+    "parentFolderId",
+    "parentId",
+    "player",
+    "playerId",
+    "receiverId",
+    "receivers",
+    "scoreId",
     "sessionId",
+    "srcScoreId",
     "userId",
+    "winner",
 ];
 /// Fields whose texts are names, which can also occur in other texts.
 const NAMES: [&str; 6] = ["name", "account", "author", "user", "handle", "player"];
+/// Exceptions from [`NAMES`]: names that owners give to ages. Their words also occur in other names
+/// of ages, which are kept. Entries are like those of [`KEPT`].
+const AGES: &[&str] = &["AgeUserDefinedName", "ageInfo.userName", "ageUserName", "ages.userName"];
+/// The number that is an IPv4 address, in the order of its bytes.
+const ADDRESS: &str = "srcAddr";
 /// The encrypted part of KI's logins, which the user's passwords may have opened.
 const SEALED: &[&str] = &["Rec1"];
 
@@ -74,8 +127,13 @@ pub(super) enum Opened {
 }
 
 /// The JSON of a message's fields, with replacements.
-pub(super) fn replaced(tree: &Tree<'_>, opened: Opened, pseudonyms: &Pseudonyms) -> String {
-    let writer = Writer { opened, pseudonyms };
+pub(super) fn replaced(
+    tree: &Tree<'_>,
+    family: &str,
+    opened: Opened,
+    pseudonyms: &Pseudonyms,
+) -> String {
+    let writer = Writer { family, opened, pseudonyms };
     let mut out = String::new();
     match tree.find("fields") {
         Some(fields) => writer.node(fields, ["", "fields"], &mut out),
@@ -117,10 +175,13 @@ fn collect_from(node: NodeRef<'_, '_>, path: [&str; 2], found: &mut Found) {
     for child in node.children() {
         collect_from(child, inside(path, node, child), found);
     }
+    if let Some(address) = numeric_address(node) {
+        found.add_address(address.into());
+    }
     let Some(Content::Text(text)) = node.content() else { return };
     if let Some(address) = address(&text) {
         found.add_address(address);
-    } else if !is_kept(path) && parse_guid(&text).is_none() {
+    } else if !is_kept(path) && !is_listed(AGES, path) && parse_guid(&text).is_none() {
         let field = path[1].to_lowercase();
         if NAMES.iter().any(|name| field.contains(name)) {
             found.add_name(&text);
@@ -129,6 +190,7 @@ fn collect_from(node: NodeRef<'_, '_>, path: [&str; 2], found: &mut Found) {
 }
 
 struct Writer<'w> {
+    family: &'w str,
     opened: Opened,
     pseudonyms: &'w Pseudonyms,
 }
@@ -174,8 +236,14 @@ impl Writer<'_> {
                 Content::Bytes(bytes) => hex(&self.pseudonyms.blob(&bytes), out),
                 Content::Text(text) => string(&self.text(&text, span.form, path), out),
             },
-            Value::Unsigned(number) | Value::Hex(number) if is_listed(IDENTITIES, path) => {
+            Value::Unsigned(number) | Value::Hex(number)
+                if is_listed(IDENTITIES, path) || self.is_wide_id(node, number) =>
+            {
                 out.push_str(&self.pseudonyms.number(number).to_string());
+            }
+            Value::Unsigned(_) if let Some(old) = numeric_address(node) => {
+                let new = self.pseudonyms.address(old.into());
+                out.push_str(&u32::from_le_bytes(new.octets()).to_string());
             }
             _ => write_node(node, Style::default(), out),
         }
@@ -188,15 +256,37 @@ impl Writer<'_> {
         out: &mut String,
     ) {
         out.push('{');
-        for (index, child) in children.enumerate() {
-            if index > 0 {
+        let (mut children, mut count, mut again) = (children.peekable(), 0, "");
+        while let Some(child) = children.next() {
+            if !again.is_empty() && again == child.name() {
+                again = "";
+                continue;
+            }
+            if count > 0 {
                 out.push(',');
             }
+            count += 1;
             string(child.name(), out);
             out.push(':');
-            self.node(child, [parent, child.name()], out);
+            // The game's name follows, and says what the field is. Its value is the same.
+            let next = children.peek().map_or("", NodeRef::name);
+            again = if is_named_again(child.name(), next) { next } else { "" };
+            let name = if again.is_empty() { child.name() } else { again };
+            self.node(child, [parent, name], out);
         }
         out.push('}');
+    }
+
+    /// Whether a number of eight bytes is an ID: in KI of a character or object, in TERA also of an
+    /// item. Fields with such IDs have many names.
+    fn is_wide_id(&self, node: NodeRef<'_, '_>, number: u64) -> bool {
+        let is_large = number > u64::from(u32::MAX);
+        let is_id = match self.family {
+            "ki" => is_large,
+            "tera" => is_large || node.name() == "gameId",
+            _ => false,
+        };
+        is_id && node.raw().len() == size_of::<u64>()
     }
 
     fn text(&self, text: &str, form: Form, path: [&str; 2]) -> String {
@@ -258,6 +348,17 @@ fn has_opened(node: NodeRef<'_, '_>) -> bool {
     node.children().any(|child| is_opened(child) || has_opened(child))
 }
 
+/// Whether a vault node's numbered field is followed by the same field under the game's name.
+fn is_named_again(numbered: &str, name: &str) -> bool {
+    FIELD_NAMES.iter().any(|(_, names)| names.contains(&(name, numbered)))
+}
+
+/// The address in a numeric field.
+fn numeric_address(node: NodeRef<'_, '_>) -> Option<Ipv4Addr> {
+    let number = node.unsigned().filter(|_| node.name() == ADDRESS)?;
+    u32::try_from(number).ok().map(|number| number.to_le_bytes().into())
+}
+
 fn is_kept(path: [&str; 2]) -> bool {
     path[1].starts_with('$') || is_listed(KEPT, path)
 }
@@ -289,6 +390,10 @@ fn address(text: &str) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use worldwire_core::Field as _;
+    use worldwire_uru::types::TermStr;
+    use worldwire_uru::vault::VaultNode;
+
     use super::*;
 
     #[test]
@@ -310,6 +415,66 @@ mod tests {
 
     #[test]
     fn lists_are_sorted() {
-        assert!(KEPT.is_sorted() && IDENTITIES.is_sorted());
+        assert!(KEPT.is_sorted() && IDENTITIES.is_sorted() && AGES.is_sorted());
+    }
+
+    /// A node, and what it becomes.
+    fn vault_node(json: &str) -> [VaultNode<'static>; 2] {
+        let json = worldwire_core::json::parse(json).expect("JSON");
+        let node = VaultNode::from_named_json((&json).into()).expect("a node");
+        let mut writer = worldwire_core::Writer::new();
+        node.encode(&mut writer).expect("a node");
+        let bytes = writer.into_bytes();
+        let mut reader = worldwire_core::Reader::traced("node", &bytes, Tree::new());
+        let outcome = VaultNode::decode_named(&mut reader);
+        let (tree, outcome) = reader.conclude(outcome);
+        outcome.expect("a node");
+        let mut found = Found::default();
+        collect(&tree, &mut found);
+        found.add_name("Yeesha");
+        let pseudonyms = Pseudonyms::new([7; 32], &found);
+        let new = replaced(&tree, "uru", Opened::Inside, &pseudonyms);
+        let new = worldwire_core::json::parse(&new).expect("JSON");
+        let new = VaultNode::from_named_json((&new).into()).expect("a node");
+        [node.into_owned(), new.into_owned()]
+    }
+
+    /// The game's names select what happens to numbered fields.
+    #[test]
+    fn fields_of_vault_nodes_agree_with_their_names() {
+        let json = r#"{"NodeId":20001,"CreateAgeName":"Fernhollow","NodeType":"AgeInfo",
+            "UInt32_1":20002,"UInt32_2":10190,"UInt32_3":4711,"String64_2":"Fernhollow",
+            "String64_3":"Lobby","String64_4":"Yeesha's Lobby"}"#;
+        let [node, new] = vault_node(json);
+        let pseudonyms = Pseudonyms::new([7; 32], &Found::default());
+        let text = |text: &Option<TermStr<'_>>| text.as_ref().map(TermStr::to_text);
+        assert_eq!(text(&new.create_age_name), text(&node.create_age_name));
+        assert_eq!(text(&new.string64_2), text(&node.string64_2));
+        assert_eq!(text(&new.string64_3), text(&node.string64_3));
+        assert_ne!(text(&new.string64_4), text(&node.string64_4));
+        let number = |number: u32| u32::try_from(pseudonyms.number(number.into())).ok();
+        assert_eq!((new.node_id, new.uint32_1), (number(20_001), number(20_002)));
+        // The last one has the age's flags.
+        assert_eq!((new.uint32_2, new.uint32_3), (number(10_190), Some(4711)));
+        // A field whose second name shows text instead of bytes.
+        let [node, new] = vault_node(r#"{"NodeType":"AgeLink","AgeSpawnPoints":"a:b:;"}"#);
+        assert_ne!(new.blob_1, node.blob_1);
+        assert_eq!(new.blob_1.expect("it is there").len(), 5);
+    }
+
+    #[test]
+    fn addresses_in_numbers_are_replaced() {
+        let old = Ipv4Addr::new(192, 0, 2, 1);
+        let bytes = u32::from_le_bytes(old.octets()).to_le_bytes();
+        let mut reader = worldwire_core::Reader::traced("x", &bytes, Tree::new());
+        let outcome = reader.u32(ADDRESS);
+        let (tree, _) = reader.conclude(outcome);
+        let mut found = Found::default();
+        collect(&tree, &mut found);
+        let pseudonyms = Pseudonyms::new([7; 32], &found);
+        let new = replaced(&tree, "uru", Opened::Inside, &pseudonyms);
+        let number = u32::from_le_bytes(pseudonyms.address(old.into()).octets());
+        assert_eq!(new, format!("{{\"srcAddr\":{number}}}"));
+        assert_ne!(number.to_le_bytes(), bytes);
     }
 }

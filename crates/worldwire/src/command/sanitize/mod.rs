@@ -443,7 +443,7 @@ fn encoded(item: &Item<'_>, pseudonyms: &Pseudonyms) -> Result<Vec<u8>, String> 
     };
     let mut why = "cannot be encoded with other values".to_owned();
     for opened in [Opened::Inside, Opened::Bytes] {
-        let Ok(json) = parse(&replaced(&tree, opened, pseudonyms)) else { continue };
+        let Ok(json) = parse(&replaced(&tree, item.family, opened, pseudonyms)) else { continue };
         let new = match item.encode(&json) {
             Ok(new) => new,
             Err(error) => {

@@ -167,8 +167,9 @@ impl Pseudonyms {
         if *id == [0; 16] { *id } else { self.array("guid", id) }
     }
 
-    /// A replacement for a number, with the same number of bits. Small numbers are kept. The halves of
-    /// a long number are replaced one by one, because other messages have only the lower one.
+    /// A replacement for a number, with the same number of bits. Different numbers get different
+    /// replacements. Small numbers are kept. The halves of a long number are replaced one by one,
+    /// because other messages have only the lower one.
     pub(super) fn number(&self, number: u64) -> u64 {
         const SMALL: u64 = 16;
         const HALF: u32 = 32;
@@ -178,9 +179,30 @@ impl Pseudonyms {
         if number < SMALL {
             return number;
         }
-        let top = 1 << (63 - number.leading_zeros());
-        let random = u64::from_le_bytes(self.array("number", &number.to_le_bytes()));
-        top | random & (top - 1)
+        let bits = number.ilog2();
+        let top = 1 << bits;
+        top | self.permuted(number & (top - 1), bits)
+    }
+
+    /// Permutes the numbers of up to 31 bits with a Feistel network.
+    fn permuted(&self, number: u64, bits: u32) -> u64 {
+        const ROUNDS: u8 = 8;
+        let low_bits = bits / 2;
+        let (mut low, mut high) = (number & ((1 << low_bits) - 1), number >> low_bits);
+        for round in 0..ROUNDS {
+            let is_low = round % 2 == 0;
+            let (changed, other, size) = match is_low {
+                true => (&mut low, high, low_bits),
+                false => (&mut high, low, bits - low_bits),
+            };
+            let mut seed = [0; 16];
+            seed[..8].copy_from_slice(&other.to_le_bytes());
+            seed[8..12].copy_from_slice(&bits.to_le_bytes());
+            seed[12] = round;
+            let random = u64::from_le_bytes(self.array("number", &seed));
+            *changed ^= random & ((1 << size) - 1);
+        }
+        high << low_bits | low
     }
 
     fn address_number(&self, address: IpAddr) -> u32 {
@@ -329,6 +351,11 @@ mod tests {
             assert_eq!(new.leading_zeros(), number.leading_zeros(), "{number} {new}");
         }
         assert_eq!(pseudonyms.number(5), 5);
+        for range in [16..32, 32..64, 1 << 13..1 << 14] {
+            let new: HashSet<u64> = range.clone().map(|it| pseudonyms.number(it)).collect();
+            assert_eq!(new, range.clone().collect(), "a permutation");
+            assert!(range.clone().any(|number| pseudonyms.number(number) != number), "{range:?}");
+        }
         let [long, short] = [0x1234_5678_9abc_def0, 0x9abc_def0].map(|it| pseudonyms.number(it));
         assert!(long != 0x1234_5678_9abc_def0 && long & 0xffff_ffff == short);
         assert_eq!(pseudonyms.blob(&[0; 40]), [0; 40]);

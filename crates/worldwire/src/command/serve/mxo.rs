@@ -26,6 +26,7 @@ const SHOWN: Shown = Shown {
 };
 
 pub(super) fn run(arguments: &ServeMxo, common: &Common) -> Result<(), Failure> {
+    refuse_open_world(arguments)?;
     let runtime = start(arguments.verbose, common)?;
     let objects = definitions::load_from(&arguments.data, common)?.part::<MxoObjects>();
     let full = |file: &Option<PathBuf>| {
@@ -39,6 +40,24 @@ pub(super) fn run(arguments: &ServeMxo, common: &Common) -> Result<(), Failure> 
         objects: Some(Arc::clone(objects.objects())),
     };
     runtime.block_on(serve(arguments, start, common))
+}
+
+/// Refuses options that only an open world has. The command line's parser does not if a folder is
+/// given, because the folder and --open-world exclude each other.
+fn refuse_open_world(arguments: &ServeMxo) -> Result<(), Failure> {
+    let ServeMxo { listen, key, session, .. } = arguments;
+    let listens = "; use --auth-listen, --margin-listen and --game-listen";
+    let given = [
+        ("--listen", listen.is_some(), listens),
+        ("--key", key.is_some(), ""),
+        ("--session", session.is_some(), ""),
+    ];
+    match given.iter().find(|(_, is_given, _)| *is_given) {
+        Some((option, _, hint)) => {
+            Err(Failure::Run(format!("{option} applies only to --open-world{hint}")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The configuration given by the options.
