@@ -99,7 +99,7 @@ pub enum AdminError<E> {
     },
     /// A process has locked the directory but has no socket.
     #[error(
-        "{}: the process here does not serve the {name} now: it is a standby, or is starting or stopping; \
+        "{}: the process here does not serve the {name} now: it is a standby or a front, or is starting or stopping; \
         run the command where the {name} is served", folder.display()
     )]
     NotServing {

@@ -106,6 +106,28 @@ pub enum SettingError {
     /// An instance that is not a UUID.
     #[error("instance must be a UUID, not {0:?}")]
     NotAUuid(String),
+    /// A name that cannot be part of a subject on the bus.
+    #[error("must have 1 to {max} lowercase letters, digits and hyphens, not {found:?}")]
+    NotANodeName {
+        /// The maximum length.
+        max: usize,
+        /// The value.
+        found: String,
+    },
+    /// A bus server that cannot be used.
+    #[error(
+        "must be addresses such as tls://10.0.0.1:4222; only loopback addresses can have nats://: {0:?}"
+    )]
+    NotABus(String),
+    /// Roles without a bus.
+    #[error("must be set for a front, because it has no vault of its own")]
+    NoBus,
+    /// Roles that this version cannot separate.
+    #[error("must be [\"front\"], or all of \"front\", \"age\" and \"vault\"")]
+    Roles,
+    /// A front that should take over a shard.
+    #[error("must not be [\"front\"] for a standby: a front has no vault to take over")]
+    FrontAsStandby,
     /// An instance for a kind of age that has many.
     #[error("must not have an instance: the shard creates several")]
     Instance,

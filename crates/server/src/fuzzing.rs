@@ -2,9 +2,10 @@
 
 use worldwire_core::testing::Target;
 
+use crate::uru::cluster::fuzzing as cluster;
 use crate::uru::vault::ask::fuzzing as vault;
 
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
-    vault::TARGETS.iter()
+    vault::TARGETS.iter().chain(cluster::TARGETS)
 }

@@ -136,8 +136,8 @@ pub(crate) fn metrics(text: String) -> Response {
 pub(crate) const DATABASE_UP: &str = "Whether the database accepted the last change: 1 or 0.";
 
 /// The help of a metric.
-pub(crate) const ACTIVE: &str = "Whether this process serves clients: 1; 0 for a standby, and \
-    while another process may have taken over.";
+pub(crate) const ACTIVE: &str = "Whether this process serves the vault: 1; 0 for a standby or front, \
+    and while another process may have taken over.";
 
 /// The role of a process in `/status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +148,8 @@ pub(crate) enum Role {
     Inactive(Instant),
     /// It waits to take over.
     Standby,
+    /// It serves clients for the process with the vault.
+    Front,
 }
 
 impl Role {
@@ -165,6 +167,7 @@ impl Role {
             Self::Active => "active",
             Self::Inactive(_) => "inactive",
             Self::Standby => "standby",
+            Self::Front => "front",
         }
     }
 }

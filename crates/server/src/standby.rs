@@ -65,6 +65,7 @@ pub(crate) async fn open<C: ServerConfig>(
 ) -> Result<Opened<C>, StartError> {
     let lock = lock_folder(folder).await?;
     let (config, absent) = configuration(folder, change)?;
+    let status = status(&config).map_err(in_config::<C>(folder))?;
     let Some(url) = config.database_url() else {
         return Err(StartError::NotShared { name, config: C::FILE });
     };
@@ -72,10 +73,9 @@ pub(crate) async fn open<C: ServerConfig>(
     let files = files(&config).into_iter().map(|file| folder.join(file));
     for file in files.chain([key.clone()]) {
         if !file.exists() {
-            return Err(StartError::StandbyLacks(file));
+            return Err(StartError::Lacks(file));
         }
     }
-    let status = status(&config).map_err(in_config::<C>(folder))?;
     let view = Arc::<View>::default();
     let status = match listen_status(status).await? {
         Some(tcp) => Some(StatusPort::open(tcp, &view).map_err(at(folder))?),

@@ -62,9 +62,9 @@ pub enum StartError {
         /// The name of its configuration.
         config: &'static str,
     },
-    /// A standby without the server's keys.
+    /// A standby or a front without the server's keys.
     #[error("{}: file is missing; copy it from the active process's folder", .0.display())]
-    StandbyLacks(PathBuf),
+    Lacks(PathBuf),
     /// The port of a standby's status page cannot be used for the server's own page.
     #[error("status page: {}", reason(.0))]
     StatusPort(io::Error),

@@ -26,10 +26,12 @@
 //! * `hosts`: where ages run; `game`: the running ages with their small games, and the [`Outbox`]
 //!   of each client;
 //! * `status`: the status page; `figures`: metrics;
-//! * [`Standby`]: a process that takes over a shard when the process that serves it fails.
+//! * [`Standby`]: a process that takes over a shard when the process that serves it fails;
+//!   `cluster`: several processes that serve clients of one shard.
 
 pub mod admin;
 pub mod auth;
+pub(crate) mod cluster;
 pub mod config;
 mod dispatch;
 mod figures;
@@ -51,7 +53,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::sleep;
 use worldwire_core::connection::SendError;
 use worldwire_net::{Flow, Options, Signal, tcp};
@@ -60,6 +62,7 @@ use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::types::NetError;
 
+pub use cluster::BusError;
 pub use config::{CONFIG, SQLITE_FILE, ShardConfig};
 pub use game::{GameRandom, Outbox, hand_out};
 pub use standby::Standby;
@@ -67,10 +70,11 @@ pub use vault::{ClearError, Cleared};
 
 use admin::Control;
 use auth::{Reconnections, SecureFiles};
+use cluster::{Bus, ENTER_AGE, EnterAge, EnteredAge, Leader, Link, Nats};
 use dispatch::Dispatcher;
 use figures::Figures;
 use file::Library;
-use game::{AgeFiles, Games};
+use game::{AgeFiles, Games, Presence};
 use hosts::Hosts;
 use keys::KeysError;
 use status::Welcome;
@@ -109,6 +113,9 @@ pub enum ShardError {
         new ones with `worldwire uru keys generate -o {path}` and give clients the lines that \
         `worldwire uru keys convert {path} --to server-ini` prints", path = .0.display())]
     KeysLost(PathBuf),
+    /// The bus between the shard's processes.
+    #[error(transparent)]
+    Bus(#[from] BusError),
     /// The data in the database.
     #[error(transparent)]
     Vault(#[from] VaultError),
@@ -129,13 +136,68 @@ struct Shared {
     welcome: Welcome,
 }
 
+impl Shared {
+    fn new(
+        (config, server, library, secure): (ShardConfig, ServerConfig, Library, SecureFiles),
+        vault: Vault,
+        games: Games,
+        welcome: Welcome,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            games,
+            welcome,
+            hosts: Hosts::new(config.host()),
+            reconnections: Reconnections::new(config.patience()).into(),
+            vault,
+            secure: secure.into(),
+            config,
+            server: server.into(),
+            library: library.into(),
+            figures: Arc::default(),
+        })
+    }
+
+    /// The presence of an auth session, which lets its player be in ages.
+    fn presence(&self, session: u64) -> Presence {
+        match self.vault.link() {
+            Some(link) => Presence::elsewhere(link.clone(), session),
+            None => self.games.presence(session),
+        }
+    }
+
+    /// Lets a session's player into an age, and finds the age's server.
+    async fn enter_age(
+        &self,
+        session: &vault::Connection,
+        wanted: EnterAge,
+    ) -> Result<EnteredAge, NetError> {
+        if self.vault.link().is_some() {
+            return session.ask_leader(ENTER_AGE, &wanted).await;
+        }
+        let EnterAge { filename, instance, address, needs_ipv4 } = wanted;
+        let ipv4 = match needs_ipv4 {
+            true => self.hosts.ipv4().await.ok_or(NetError::NameLookupFailed)?.octets(),
+            false => [0; 4],
+        };
+        let found = session.request_age(filename.clone(), instance).await?;
+        let number = self.hosts.number(found.age, instance);
+        let auth = (session.number(), address.to_canonical());
+        self.games.announce(auth, number, &filename, found).await?;
+        let host = self.config.public_address.clone();
+        Ok(EnteredAge { number, age: found.age, ipv4, host })
+    }
+}
+
 /// A shard that is ready to be served.
 #[derive(Debug)]
 pub struct Shard {
     shared: Arc<Shared>,
     listener: tcp::Listener,
     status: Option<TcpListener>,
-    operators: operators::Listener<Control>,
+    /// `None` at a front.
+    operators: Option<operators::Listener<Control>>,
+    /// The bus to other processes, if this one may lead them.
+    bus: Option<Arc<dyn Bus>>,
     data: PathBuf,
     absent: Absent,
     lock: FolderLock,
@@ -170,6 +232,9 @@ impl Shard {
     ) -> Result<Self, ShardError> {
         let mut lock = lock_folder(folder).await?;
         let (config, absent) = configuration(folder, change)?;
+        if config.cluster.is_front() {
+            return Self::open_front(folder, lock, config, random).await;
+        }
         lock_database(folder, &config, &mut lock).await.map_err(StartError::from)?;
         let listener = client_port(&config).await?;
         let status = config.status_address().map_err(in_config::<ShardConfig>(folder))?;
@@ -186,6 +251,35 @@ impl Shard {
         let vault = or_close(vault, &*store).await?;
         let ports = (listener, status);
         Self::assemble(folder, lock, parts, ports, vault, &*store, random).await
+    }
+
+    /// Opens a front, which serves clients of a shard whose vault is at another process.
+    async fn open_front(
+        folder: &Path,
+        lock: FolderLock,
+        config: ShardConfig,
+        random: GameRandom,
+    ) -> Result<Self, ShardError> {
+        let keys = folder.join(&config.keys);
+        if !keys.exists() {
+            return Err(StartError::Lacks(keys).into());
+        }
+        let listener = client_port(&config).await?;
+        let status = config.status_address().map_err(in_config::<ShardConfig>(folder))?;
+        let status = listen_status(status).await?;
+        let absent = Absent { server: false, config: false };
+        let parts = Parts::load(folder, config, PrimeKind::Safe, absent).await?;
+        let (cluster, rules) = (&parts.config.cluster, parts.config.vault());
+        let process = getrandom::u64().map_err(io::Error::other).map_err(at(folder))?;
+        let bus = bus(folder, &parts.config).await?;
+        let link = Link::open(bus, &cluster.name, &cluster.node, process, rules.max_notices);
+        let vault = Vault::elsewhere(link.await?, &rules);
+        let Parts { config, server, library, secure, ages, data, absent } = parts;
+        let games = Games::new(vault.clone(), ages, config.age(), config.games(), random);
+        let welcome = Welcome::new(&config.welcome);
+        let shared = Shared::new((config, server, library, secure), vault, games, welcome);
+        let (operators, bus) = (None, None);
+        Ok(Self { shared, listener, status, operators, bus, data, absent, lock })
     }
 
     /// A shard that serves a vault at its ports.
@@ -207,19 +301,13 @@ impl Shard {
         let control = Control::running(folder, vault.clone(), live_games, live_welcome, server_ini);
         let operators = operators::Listener::bind(folder, control).await;
         let operators = or_close(operators, store).await.map_err(at(folder))?;
-        let shared = Shared {
-            games,
-            welcome,
-            hosts: Hosts::new(config.host()),
-            reconnections: Reconnections::new(config.patience()).into(),
-            vault,
-            secure: secure.into(),
-            config,
-            server: server.into(),
-            library: library.into(),
-            figures: Arc::default(),
+        let bus = match config.cluster.bus.is_empty() {
+            true => None,
+            false => Some(or_close(bus(folder, &config).await, store).await?),
         };
-        Ok(Self { shared: shared.into(), listener, status, operators, data, absent, lock })
+        let shared = Shared::new((config, server, library, secure), vault, games, welcome);
+        let operators = Some(operators);
+        Ok(Self { shared, listener, status, operators, bus, data, absent, lock })
     }
 
     /// Whether this is the first start.
@@ -298,13 +386,25 @@ impl Shard {
     /// ends if another process takes over the database. Connections and the vault are closed even
     /// after an error.
     pub async fn serve(self, signal: Signal) -> Result<(), ServeError> {
-        let Self { shared, listener, status, operators, lock, .. } = self;
+        let Self { shared, listener, status, operators, bus, lock, .. } = self;
         let (vault, games) = (shared.vault.clone(), shared.games.clone());
         let handed_over = vault.clone();
         let (signal, _forwarder) =
             also_on(signal, vault.until_overtaken(), move || handed_over.hand_over());
         let reconnections = Arc::clone(&shared.reconnections);
-        let operators = tokio::spawn(operators.run());
+        let operators = operators.map(|operators| tokio::spawn(operators.run()));
+        let leader = match bus {
+            Some(bus) => {
+                let (name, epoch) = (&shared.config.cluster.name, vault.epoch());
+                Some(Leader::start(bus, name, epoch, Arc::clone(&shared)).await)
+            }
+            None => None,
+        };
+        // Without the bus, this process still serves its own clients.
+        let leader = leader.transpose().unwrap_or_else(|error| {
+            tracing::error!(%error, "no other process can serve clients of this shard");
+            None
+        });
         let shown = status::Page {
             welcome: shared.welcome.clone(),
             figures: Arc::clone(&shared.figures),
@@ -312,14 +412,17 @@ impl Shard {
             vault: vault.clone(),
             games: games.clone(),
         };
-        let cleaner = tokio::spawn(games.clone().clean_up());
+        let cleaner = vault.link().is_none().then(|| tokio::spawn(games.clone().clean_up()));
         let waiting = tokio::spawn(end_waiting(vault.clone(), shared.config.patience()));
         let page = Serving::start(status, status::router(shown.into()), signal.clone());
         listener.serve(Arc::new(Dispatcher(shared)), signal).await;
-        operators.abort();
-        cleaner.abort();
+        operators.inspect(JoinHandle::abort);
+        cleaner.inspect(JoinHandle::abort);
         waiting.abort();
         reconnections.close();
+        if let Some(leader) = leader {
+            leader.close().await;
+        }
         let lost = games.close().await;
         vault.close().await;
         drop(lock);
@@ -394,6 +497,13 @@ async fn end_waiting(vault: Vault, patience: Duration) {
             }
         }
     }
+}
+
+/// Connects to the bus between the shard's processes, now or later.
+async fn bus(folder: &Path, config: &ShardConfig) -> Result<Arc<dyn Bus>, BusError> {
+    let cluster = &config.cluster;
+    let [seed, roots] = cluster.files(folder);
+    Ok(Arc::new(Nats::connect(&cluster.bus, seed.as_deref(), roots.as_deref()).await?))
 }
 
 /// Binds the port for clients.

@@ -13,6 +13,7 @@ use super::game::GameRandom;
 use super::vault::{Environment, Vault, VaultCopy};
 use super::{Parts, Shard, ShardError, client_port};
 use crate::admin::Administered as _;
+use crate::config::SettingError;
 use crate::standby::{self, Opened, TakenOver};
 use crate::start::or_close;
 use crate::store::lock::FolderLock;
@@ -40,7 +41,10 @@ impl Standby {
         folder: &Path,
         change: impl FnOnce(&mut ShardConfig),
     ) -> Result<Self, ShardError> {
-        let status = ShardConfig::status_address;
+        let status = |config: &ShardConfig| match config.cluster.is_front() {
+            true => Err(SettingError::FrontAsStandby.of("cluster.roles")),
+            false => config.status_address(),
+        };
         let keys = |config: &ShardConfig| vec![config.keys.clone()];
         let opened = standby::open(folder, Control::NAME, change, status, keys).await?;
         let Opened { lock, config, absent, key, waiting } = opened;

@@ -2,7 +2,7 @@
 //!
 //! | path | content |
 //! | --- | --- |
-//! | `/status` | JSON: `online`, `open` (to all players), `welcome`, the running `games`, `database`: `ok` or `failing`, and `role`: `active`, or `inactive` while another process may have taken over; see [`Standby`](super::Standby) for its page |
+//! | `/status` | JSON: `online`, `open` (to all players), `welcome`, the running `games`, `database`: `ok` or `failing`, and `role`: `active`, `front`, or `inactive` while another process may have taken over; see [`Standby`](super::Standby) for its page |
 //! | `/welcome`, `/serverstatus/moullive.php`, `/serverstatus/moulbeta.php` | text for players |
 //! | `/metrics` | metrics in Prometheus' text format |
 //! | `/health` | `ok`, or 503 while the database does not accept changes, or another process may have taken over |
@@ -55,7 +55,10 @@ pub(super) struct Page {
 
 impl Page {
     fn role(&self) -> Role {
-        Role::serving(self.vault.inactive_since())
+        match self.vault.link() {
+            Some(_) => Role::Front,
+            None => Role::serving(self.vault.inactive_since()),
+        }
     }
 }
 
@@ -76,7 +79,7 @@ async fn status(State(page): State<Arc<Page>>) -> Response {
     let games: Vec<_> = page.games.running_games().iter().map(game).collect();
     let (role, database) = (page.role(), page::database(page.vault.is_failing()));
     let status = json!({
-        "online": role.is_active(), "open": open, "welcome": welcome, "games": games,
+        "online": matches!(role, Role::Active | Role::Front), "open": open, "welcome": welcome, "games": games,
         "database": database, "role": role.name(),
     });
     Json(status).into_response()

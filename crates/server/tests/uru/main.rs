@@ -7,6 +7,7 @@ mod attacks;
 mod auth;
 mod clear_states;
 mod client;
+mod cluster;
 mod database;
 mod latency;
 mod log;

@@ -23,7 +23,8 @@ shard.toml, and prints the lines that a client's server.ini needs. On later star
 that run only. Ctrl-C or SIGTERM stops the shard.
 
 With --standby, several processes share a PostgreSQL database. One serves the shard; the others take over
-when it fails or stops. Start all of them with --standby, each with its own folder: see docs/cluster.md.
+when it fails or stops. Start all of them with --standby, each with its own folder: see docs/cluster.md,
+also for fronts, which serve logins and files on other machines.
 
 Examples:
   worldwire serve uru

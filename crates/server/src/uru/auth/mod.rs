@@ -14,7 +14,6 @@ mod resume;
 mod secure;
 
 use std::future::pending;
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use worldwire_core::Messages as _;
@@ -31,6 +30,7 @@ use worldwire_uru::types::{Ipv4, Nested, NetError, Uuid};
 pub(super) use resume::Reconnections;
 pub use secure::SecureFiles;
 
+use super::cluster::{EnterAge, EnteredAge};
 use super::game::Presence;
 use super::vault::{Connection as Session, InitAge, Notice, Notices};
 use super::{Shared, sent};
@@ -100,7 +100,7 @@ impl AuthService {
         let downloads =
             Downloads::new(Arc::clone(&shared.secure), shared.config.auth.strict_chunks);
         Ok(Self {
-            presence: shared.games.presence(session.number()),
+            presence: shared.presence(session.number()),
             shared,
             peer,
             session,
@@ -116,13 +116,17 @@ impl AuthService {
         })
     }
 
-    /// Lets the player into an age. Returns the number to join it with, and the Age node.
-    async fn request_age(&self, name: String, instance: Uuid) -> Result<(u32, u32), NetError> {
-        let found = self.session.request_age(name.clone(), instance).await?;
-        let number = self.shared.hosts.number(found.age, instance);
-        let auth = (self.session.number(), self.peer.address.ip().to_canonical());
-        self.shared.games.announce(auth, number, &name, found).await?;
-        Ok((number, found.age))
+    /// Lets the player into an age. An IPv4 address of its server is looked up only if the client
+    /// needs one.
+    async fn enter_age(
+        &self,
+        filename: String,
+        instance: Uuid,
+        needs_ipv4: bool,
+    ) -> Result<EnteredAge, NetError> {
+        let address = self.peer.address.ip();
+        let wanted = EnterAge { filename, instance, address, needs_ipv4 };
+        self.shared.enter_age(&self.session, wanted).await
     }
 
     /// Waits for an event from another task.
@@ -299,17 +303,11 @@ impl AuthService {
             }
             Ask::AgeRequest(request) => {
                 let instance = request.age_instance_id;
-                let found = match self.shared.hosts.ipv4().await {
-                    Some(host) => {
-                        let found = self.request_age(request.age_name.to_text(), instance).await;
-                        found.map(|age| (age, host))
-                    }
-                    None => Err(NetError::NameLookupFailed),
-                };
-                let ((age_mcp_id, age_node_id), host) =
-                    found.unwrap_or(((0, 0), Ipv4Addr::UNSPECIFIED));
-                let age_instance_id = found.map_or(Uuid::ZERO, |_| instance);
-                let game_server_address = Ipv4(host);
+                let found = self.enter_age(request.age_name.to_text(), instance, true).await;
+                let (age_mcp_id, age_node_id) = numbers(&found);
+                let age_instance_id = found.as_ref().map_or(Uuid::ZERO, |_| instance);
+                let address = found.as_ref().map_or([0; 4], |age| age.ipv4);
+                let game_server_address = Ipv4(address.into());
                 answer!(
                     self,
                     sender,
@@ -320,11 +318,10 @@ impl AuthService {
             }
             Ask::AgeRequestEx(request) => {
                 let instance = request.age_instance_id;
-                let found = self.request_age(request.age_name.to_text(), instance).await;
-                let (age_mcp_id, age_node_id) = found.unwrap_or_default();
-                let age_instance_id = found.map_or(Uuid::ZERO, |_| instance);
-                let address = found.map_or("", |_| &self.shared.config.public_address).to_owned();
-                let game_server_address = address.as_str().into();
+                let found = self.enter_age(request.age_name.to_text(), instance, false).await;
+                let (age_mcp_id, age_node_id) = numbers(&found);
+                let age_instance_id = found.as_ref().map_or(Uuid::ZERO, |_| instance);
+                let game_server_address = found.as_ref().map_or("", |age| &age.host).into();
                 answer!(
                     self,
                     sender,
@@ -512,6 +509,11 @@ pub(super) fn stopping(sender: &mut Sender) {
 
 fn send<'m>(sender: &mut Sender, reply: impl Into<Reply<'m>>) -> Flow {
     sent(sender.send(&reply.into().into()))
+}
+
+/// The numbers of an age: to join it with, and of its node.
+fn numbers(entered: &Result<EnteredAge, NetError>) -> (u32, u32) {
+    entered.as_ref().map_or((0, 0), |age| (age.number, age.age))
 }
 
 fn init_age(request: &ask::VaultInitAgeRequest<'_>) -> InitAge {

@@ -18,10 +18,13 @@ use crate::config::{
 };
 
 mod ages;
+mod cluster;
 mod edit;
 mod settings;
 
 pub use ages::FixedAge;
+pub use cluster::Role;
+pub(super) use cluster::is_name;
 pub(super) use edit::edit;
 
 use settings::settings;
@@ -91,6 +94,8 @@ settings! {
         games: GameSwitches,
         /// The shard's own ages, and who may enter ages.
         ages: Ages,
+        /// Other processes that serve clients of this shard.
+        cluster: Cluster,
     }
 
     /// Limits on connections and on the vault.
@@ -198,6 +203,28 @@ settings! {
         /// More public ages to create at startup, such as { filename = "Fern", instance_name =
         /// "Fern" }. Add instance = "UUID" to choose an age's instance.
         fixed: Vec<FixedAge> = Vec::new(),
+    }
+
+    /// Other processes that serve clients of this shard.
+    [cluster]
+    pub struct Cluster {
+        /// The bus between the shard's processes: NATS servers, such as ["tls://10.0.0.1:4222"].
+        /// Empty if there is only this process.
+        bus: Vec<String> = Vec::new(),
+        /// The name of the shard on the bus: lowercase letters, digits and hyphens.
+        name: String = "shard".to_owned(),
+        /// The name of this process, which no other process has.
+        node: String = "a".to_owned(),
+        /// What this process does: ["front"] to serve logins and files for a shard whose vault and
+        /// ages are at another process, or ["front", "age", "vault"] for everything.
+        roles: Vec<Role> = Role::ALL.to_vec(),
+        /// A file with the seed of this process' nkey for the bus. Empty for none.
+        #[serde(serialize_with = "path_text")]
+        bus_key: PathBuf = PathBuf::new(),
+        /// A file with the certificates of the authorities that certify the bus. Empty for the
+        /// system's.
+        #[serde(serialize_with = "path_text")]
+        bus_ca: PathBuf = PathBuf::new(),
     }
 }
 
@@ -382,6 +409,7 @@ impl ServerConfig for ShardConfig {
             return Err(SettingError::Zero.of("game.bytes_per_second"));
         }
         self.ages.check()?;
+        self.cluster.check()?;
         self.status_address().map(drop)
     }
 
@@ -482,6 +510,13 @@ mod tests {
                 { filename = "Fern" },
                 { filename = "Fern", instance = "12345678-1234-5678-1234-567812345678" },
             ]
+            [cluster]
+            bus = ["tls://10.0.0.1:4222", "nats://127.0.0.1:4222"]
+            name = "mine"
+            node = "front-1"
+            roles = ["front"]
+            bus_key = "bus.nk"
+            bus_ca = "bus-ca.pem"
         "#;
         let other = ShardConfig::parse(text).unwrap();
         let [ours, default] =
@@ -585,6 +620,27 @@ mod tests {
             ),
         ] {
             assert_eq!(error(&format!("[ages]\n{age}")), problem);
+        }
+        for (cluster, problem) in [
+            (
+                "roles = [\"front\"]",
+                "cluster.bus: must be set for a front, because it has no vault of its own",
+            ),
+            (
+                "roles = [\"age\"]",
+                "cluster.roles: must be [\"front\"], or all of \"front\", \"age\" and \"vault\"",
+            ),
+            (
+                "node = \"A.b\"",
+                "cluster.node: must have 1 to 32 lowercase letters, digits and hyphens, not \"A.b\"",
+            ),
+            (
+                "bus = [\"nats://10.0.0.1:4222\"]",
+                "cluster.bus: must be addresses such as tls://10.0.0.1:4222; only loopback addresses \
+                 can have nats://: \"nats://10.0.0.1:4222\"",
+            ),
+        ] {
+            assert_eq!(error(&format!("[cluster]\n{cluster}")), problem);
         }
         let unknown = error("build = 1\nlisen = 1");
         assert!(unknown.starts_with("line 2: unknown field `lisen`"), "{unknown}");

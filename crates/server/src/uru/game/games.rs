@@ -21,6 +21,7 @@ use super::registry::{
     AgeRef, ClientInfo, ExpectedPlayer, PresentPlayer, Registry, Running, StartedGame, Tables,
 };
 use super::small_games::{GameRandom, templates};
+use crate::uru::cluster::{ClientReport, Link};
 use crate::uru::vault::age_states::{self, AgeRecord, PlayerIdentity};
 use crate::uru::vault::{AgeFound, Vault};
 
@@ -44,41 +45,75 @@ pub(in crate::uru) struct Games(Registry);
 /// An auth session's presence in ages. Dropping it removes the session's player from all ages.
 #[derive(Debug)]
 pub(in crate::uru) struct Presence {
-    games: Games,
+    ages: Ages,
     auth: u64,
 }
 
+/// Where a session's ages are.
+#[derive(Debug)]
+enum Ages {
+    Here(Games),
+    /// At the process that leads the cluster.
+    Elsewhere(Link),
+}
+
 impl Presence {
+    /// The presence of a session whose ages are at another process.
+    pub(in crate::uru) fn elsewhere(link: Link, auth: u64) -> Self {
+        Self { ages: Ages::Elsewhere(link), auth }
+    }
+
     /// Removes the player from all ages, because the session has another one now, or none.
     pub(in crate::uru) fn changed(&self) {
-        self.games.auth_ended(self.auth);
+        match &self.ages {
+            Ages::Here(games) => games.auth_ended(self.auth),
+            Ages::Elsewhere(link) => link.report(self.auth, ClientReport::PlayerChanged),
+        }
     }
 
     /// Records that the session has logged in on a connection.
     pub(in crate::uru) fn logged_in(&self, address: SocketAddr) {
-        let client = ClientInfo { address, since: Instant::now(), is_connected: true };
-        self.games.0.tables().clients.insert(self.auth, client);
+        match &self.ages {
+            Ages::Here(games) => {
+                let client = ClientInfo { address, since: Instant::now(), is_connected: true };
+                games.0.tables().clients.insert(self.auth, client);
+            }
+            Ages::Elsewhere(link) => link.report(self.auth, ClientReport::logged_in(address)),
+        }
     }
 
     /// Records that the session's connection was lost.
     pub(in crate::uru) fn lost(&self) {
-        if let Some(client) = self.games.0.tables().clients.get_mut(&self.auth) {
-            client.is_connected = false;
+        match &self.ages {
+            Ages::Here(games) => {
+                if let Some(client) = games.0.tables().clients.get_mut(&self.auth) {
+                    client.is_connected = false;
+                }
+            }
+            Ages::Elsewhere(link) => link.report(self.auth, ClientReport::Lost),
         }
     }
 
     /// Records that the session continues on another connection.
     pub(in crate::uru) fn resumed(&self, address: SocketAddr) {
-        if let Some(client) = self.games.0.tables().clients.get_mut(&self.auth) {
-            (client.address, client.is_connected) = (address, true);
+        match &self.ages {
+            Ages::Here(games) => {
+                if let Some(client) = games.0.tables().clients.get_mut(&self.auth) {
+                    (client.address, client.is_connected) = (address, true);
+                }
+            }
+            Ages::Elsewhere(link) => link.report(self.auth, ClientReport::resumed(address)),
         }
     }
 }
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        self.games.0.tables().clients.remove(&self.auth);
-        self.games.auth_ended(self.auth);
+        // Elsewhere, the end of the session does this.
+        if let Ages::Here(games) = &self.ages {
+            games.0.tables().clients.remove(&self.auth);
+            games.auth_ended(self.auth);
+        }
     }
 }
 
@@ -240,7 +275,7 @@ impl Games {
 
     /// The presence of an auth session, which lets its player be in ages.
     pub(in crate::uru) fn presence(&self, auth: u64) -> Presence {
-        Presence { games: self.clone(), auth }
+        Presence { ages: Ages::Here(self.clone()), auth }
     }
 
     /// Removes an auth session's player from all ages.

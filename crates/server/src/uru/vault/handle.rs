@@ -9,13 +9,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::Value as Json;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
+use tracing::warn;
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{NetError, Uuid};
 use worldwire_uru::vault::VaultNode;
 use zeroize::Zeroizing;
 
 use super::accounts::{AccountSummary, PasswordSet};
-use super::ask::Ask;
+use super::ask::{Ask, Wire, decoded, encoded};
 use super::config::VaultConfig;
 use super::dump::Dump;
 use super::inspect::{Finding, TreeLine};
@@ -28,6 +29,7 @@ use super::task::{Arrival, Call, Message, Reports, Task, VaultError};
 use crate::store::lease::{Lease, LeaseView};
 use crate::store::seal::ServerKey;
 use crate::store::{Position, Store, StoreError};
+use crate::uru::cluster::Link;
 
 /// The clock and the source of randomness of a vault.
 pub struct Environment {
@@ -74,6 +76,10 @@ pub struct Vault {
     overtaken: watch::Receiver<Option<Arc<StoreError>>>,
     /// The lease on a database that several processes share.
     lease: Option<LeaseView>,
+    /// The epoch in which this process claimed the database.
+    epoch: u64,
+    /// Leads to the process with the vault, if it is not this one.
+    link: Option<Link>,
 }
 
 impl fmt::Debug for Vault {
@@ -181,7 +187,39 @@ impl Vault {
         Ok(Self::run(task, rules, reported))
     }
 
+    /// The vault of another process.
+    pub(in crate::uru) fn elsewhere(link: Link, config: &VaultConfig) -> Self {
+        // Nobody receives messages: requests of operators fail.
+        let (messages, ends) = (mpsc::channel(1).0, mpsc::unbounded_channel().0);
+        let (_, Reported { failing, leaving, overtaken }) = reports();
+        Self {
+            messages,
+            ends,
+            next: Arc::default(),
+            max_notices: config.max_notices,
+            failing,
+            restricted: Arc::new(AtomicBool::new(config.restricted)),
+            keeps_sessions: false,
+            leaving,
+            overtaken,
+            lease: None,
+            epoch: 0,
+            link: Some(link),
+        }
+    }
+
+    /// Leads to the process with the vault, if it is not this one.
+    pub(in crate::uru) fn link(&self) -> Option<&Link> {
+        self.link.as_ref()
+    }
+
+    /// The epoch in which this process claimed the database.
+    pub(in crate::uru) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
     fn run(task: Task, rules: Rules, reported: Reported) -> Self {
+        let epoch = task.epoch();
         let (messages, inbox) = mpsc::channel(MAX_WAITING);
         let (ends, ended) = mpsc::unbounded_channel();
         tokio::spawn(task.run(inbox, ended));
@@ -200,6 +238,8 @@ impl Vault {
             leaving,
             overtaken,
             lease,
+            epoch,
+            link: None,
         }
     }
 
@@ -211,10 +251,13 @@ impl Vault {
 
     /// Whether the last batch of changes could not be committed, or the lease on a shared database
     /// not be renewed. Empty batches test a failing database, so this ends when it accepts changes
-    /// again.
+    /// again. For the vault of another process: that process cannot be reached.
     #[must_use]
     pub fn is_failing(&self) -> bool {
-        self.failing.load(Ordering::Relaxed) || self.inactive_since().is_some()
+        match &self.link {
+            Some(link) => !link.is_member(),
+            None => self.failing.load(Ordering::Relaxed) || self.inactive_since().is_some(),
+        }
     }
 
     /// Since when another process may have taken over the database; `None` while none can have.
@@ -248,6 +291,12 @@ impl Vault {
 
     /// Registers a client connection, even while the database is not available.
     pub async fn connect(&self) -> Result<(Connection, Notices), NetError> {
+        if let Some(link) = &self.link {
+            let (session, notices) = link.open_session().await?;
+            let (id, mark) = (ConnectionId(session), Arc::<AtomicU64>::default());
+            let connection = Connection { id, vault: self.clone(), mark: Arc::clone(&mark) };
+            return Ok((connection, Notices { notices, taken: 0, mark }));
+        }
         let id = ConnectionId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
         let (queue, notices) = mpsc::channel(self.max_notices);
         let (reply, replied) = oneshot::channel();
@@ -429,9 +478,30 @@ impl Vault {
         connection: ConnectionId,
         ask: A,
     ) -> Result<(A::Reply, u64), NetError> {
+        if self.link.is_some() {
+            let body = encoded(&ask).map_err(|_| NetError::InvalidParameter)?;
+            return self.ask_elsewhere(connection, A::KIND, body).await;
+        }
         let needs = ask.needs();
         let session = (connection != ConnectionId::NONE).then_some(connection);
         self.call(session, needs, move |state| ask.run(state, connection)).await
+    }
+
+    /// Makes a request at the process with the vault. Returns the reply, with the number of notices
+    /// that were sent to the session before it.
+    async fn ask_elsewhere<R: Wire>(
+        &self,
+        connection: ConnectionId,
+        kind: u16,
+        body: Vec<u8>,
+    ) -> Result<(R, u64), NetError> {
+        let Some(link) = &self.link else { return Err(NetError::NotSupported) };
+        let (reply, sent) = link.request(connection.0, kind, body).await?;
+        let reply = decoded(&reply).map_err(|error| {
+            warn!(%error, kind, "a reply of the leader cannot be read");
+            NetError::BadServerData
+        });
+        Ok((reply?, sent))
     }
 
     /// Runs a request that belongs to no session.
@@ -478,10 +548,12 @@ impl fmt::Debug for Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // The vault ends the other sessions when it is closed.
-        if !self.vault.leaving.load(Ordering::Relaxed) {
+        match &self.vault.link {
+            Some(link) => link.end_session(self.id.0),
+            // The vault ends the other sessions when it is closed.
+            None if self.vault.leaving.load(Ordering::Relaxed) => {}
             // This fails if the vault has ended, with all its sessions.
-            let _ = self.vault.ends.send(self.id);
+            None => drop(self.vault.ends.send(self.id)),
         }
     }
 }
@@ -494,7 +566,7 @@ impl Connection {
     }
 
     /// Makes a request of this session. The future borrows nothing.
-    pub(super) fn ask<A: Ask>(
+    pub(in crate::uru) fn ask<A: Ask>(
         &self,
         ask: A,
     ) -> impl Future<Output = Result<A::Reply, NetError>> + Send + use<A> {
@@ -504,6 +576,20 @@ impl Connection {
             mark.fetch_max(sent, Ordering::AcqRel);
             Ok(reply)
         }
+    }
+}
+
+impl Connection {
+    /// Makes a request of another kind at the process with the vault.
+    pub(in crate::uru) async fn ask_leader<R: Wire>(
+        &self,
+        kind: u16,
+        request: &impl Wire,
+    ) -> Result<R, NetError> {
+        let body = encoded(request).map_err(|_| NetError::InvalidParameter)?;
+        let (reply, sent) = self.vault.ask_elsewhere(self.id, kind, body).await?;
+        self.mark.fetch_max(sent, Ordering::AcqRel);
+        Ok(reply)
     }
 }
 

@@ -40,8 +40,6 @@ mod accounts;
 mod age_index;
 pub(in crate::uru) mod age_states;
 mod ages;
-// Only processes that share a vault encode requests.
-#[cfg_attr(not(any(test, feature = "fuzzing")), allow(dead_code))]
 pub(crate) mod ask;
 mod clear_states;
 mod config;

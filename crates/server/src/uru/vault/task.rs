@@ -235,6 +235,11 @@ impl Task {
         Ok(task)
     }
 
+    /// The epoch in which this process claimed the database.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.position.epoch
+    }
+
     /// Answers requests until the vault is closed or all handles are dropped.
     pub(crate) async fn run(
         mut self,

@@ -117,6 +117,13 @@ fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(),
     if !common.quiet {
         let (host, port) = shard.public_address();
         say(format_args!("worldwire: clients connect to {host}:{port}"));
+        let cluster = &shard.config().cluster;
+        if cluster.is_front() {
+            say(format_args!(
+                "worldwire: front `{}`: the vault and the ages are at the leader of `{}`, which must run, too",
+                cluster.node, cluster.name
+            ));
+        }
         if shard.vault().is_restricted() {
             say(format_args!(
                 "worldwire: the shard is closed: only administrators, developers and testers can log in; \

@@ -27,7 +27,7 @@ use super::resume;
 use super::session::{ConnectionId, Outcome};
 use super::steps::VaultState;
 
-pub(crate) use wire::{Wire, decoded, encoded, wire_struct};
+pub(crate) use wire::{Wire, decoded, encoded, unknown, wire_struct, wire_variants};
 
 /// A request.
 pub(crate) trait Ask: Wire + Send + 'static {

@@ -1,0 +1,431 @@
+//! A reliable and ordered stream of items in each direction, over a bus that loses messages.
+//!
+//! Both ends number their frames and remember them until the other end has acknowledged them. A
+//! frame that is not the next one is dropped. The receiver then asks for the missing ones, and the
+//! sender sends everything after the last acknowledged frame again. Every frame states how many
+//! frames there are, and both ends send one at least every 250 ms, so the loss of the last frame is
+//! noticed as well. If that fails, a frame is sent again after a second.
+//!
+//! Items that wait when a frame can be sent share it. No timer delays them.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use worldwire_core::{Error, Messages};
+
+use super::frames::{Cutter, Head, MAX_PAYLOAD, encode_item};
+
+/// How often an end that has nothing to say sends a frame.
+const BEAT: Duration = Duration::from_millis(250);
+/// How long to wait for an acknowledgement before all frames without one are sent again.
+const RESEND_AFTER: Duration = Duration::from_secs(1);
+/// How often the same frames are sent again on request.
+const REPEAT_AFTER: Duration = Duration::from_millis(100);
+/// How many frames may be received without an acknowledgement.
+const ACKNOWLEDGE_AFTER: u32 = 64;
+/// The maximum number of frames without an acknowledgement.
+const MAX_FRAMES: usize = 4_096;
+/// The maximum size of all items without an acknowledgement.
+const MAX_BYTES: usize = 64 << 20;
+
+/// Why a channel has ended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ChannelError {
+    /// The other end is too slow, or cannot be reached.
+    #[error("more than {MAX_BYTES} bytes or {MAX_FRAMES} frames were not acknowledged")]
+    Overflow,
+    /// The other end acknowledges what was never sent.
+    #[error("frame {acknowledged} was acknowledged, but only {sent} were sent")]
+    NeverSent { acknowledged: u64, sent: u64 },
+    /// The other end's items cannot be read.
+    #[error(transparent)]
+    Malformed(#[from] Error),
+}
+
+/// One end of a channel.
+#[derive(Debug)]
+pub(super) struct Channel {
+    outgoing: Outgoing,
+    incoming: Incoming,
+    /// Whether the other end should hear something at once.
+    owes: bool,
+    /// When it hears something at the latest.
+    beat_at: Duration,
+}
+
+#[derive(Debug)]
+struct Outgoing {
+    /// Items that are in no frame yet.
+    waiting: Vec<u8>,
+    /// The payloads without an acknowledgement.
+    frames: VecDeque<Vec<u8>>,
+    /// The number of the first of them.
+    first: u64,
+    bytes: usize,
+    /// How many of them have been sent, or sent again.
+    sent: usize,
+    /// When all of them are sent again.
+    resend_at: Duration,
+    /// The last repetition on request: the first frame, and when.
+    repeated: Option<(u64, Duration)>,
+}
+
+#[derive(Debug, Default)]
+struct Incoming {
+    /// The number of the last frame received.
+    received: u64,
+    cutter: Cutter,
+    unacknowledged: u32,
+    /// Whether later frames are known to exist.
+    lacks: bool,
+    /// When to ask for them again.
+    ask_at: Duration,
+}
+
+/// A frame to be sent: the fields of its head, and its payload.
+#[derive(Debug)]
+pub(super) struct Outbound<'c> {
+    sequence: u64,
+    sent: u64,
+    received: u64,
+    lacks: u8,
+    pub(super) payload: &'c [u8],
+}
+
+impl Outbound<'_> {
+    /// Completes a head.
+    pub(super) fn head<'a>(&self, head: Head<'a>) -> Head<'a> {
+        let &Self { sequence, sent, received, lacks, .. } = self;
+        Head { sequence, sent, received, lacks, ..head }
+    }
+}
+
+impl Channel {
+    pub(super) fn new(now: Duration) -> Self {
+        let outgoing = Outgoing {
+            waiting: Vec::new(),
+            frames: VecDeque::new(),
+            first: 1,
+            bytes: 0,
+            sent: 0,
+            resend_at: now,
+            repeated: None,
+        };
+        Self { outgoing, incoming: Incoming::default(), owes: true, beat_at: now }
+    }
+
+    /// Queues an item.
+    ///
+    /// # Errors
+    /// [`ChannelError::Overflow`]. The channel has ended then.
+    pub(super) fn push<'a>(&mut self, item: &impl Messages<'a>) -> Result<(), ChannelError> {
+        let mut stream = Vec::new();
+        encode_item(item, &mut stream)?;
+        self.outgoing.append(&stream)
+    }
+
+    /// Takes a frame from the other end, and passes its items to `item`.
+    ///
+    /// # Errors
+    /// [`ChannelError`]. The channel has ended then.
+    pub(super) fn receive(
+        &mut self,
+        now: Duration,
+        head: &Head<'_>,
+        payload: &[u8],
+        item: impl FnMut(&[u8]),
+    ) -> Result<(), ChannelError> {
+        self.outgoing.acknowledged(now, head.received)?;
+        if head.lacks != 0 {
+            self.outgoing.repeat(now, head.received);
+        }
+        let incoming = &mut self.incoming;
+        if head.sequence == incoming.received + 1 {
+            incoming.received = head.sequence;
+            incoming.cutter.feed(payload, item)?;
+            incoming.lacks = false;
+            incoming.ask_at = now;
+            incoming.unacknowledged += 1;
+            self.owes |= incoming.unacknowledged >= ACKNOWLEDGE_AFTER;
+        } else if head.sequence != 0 && head.sequence <= incoming.received {
+            // The other end does not know that it arrived.
+            self.owes = true;
+        }
+        if head.sent.max(head.sequence) > incoming.received && now >= incoming.ask_at {
+            incoming.lacks = true;
+            incoming.ask_at = now + REPEAT_AFTER;
+            self.owes = true;
+        }
+        Ok(())
+    }
+
+    /// The next frame to send.
+    pub(super) fn poll_transmit(&mut self, now: Duration) -> Option<Outbound<'_>> {
+        let outgoing = &mut self.outgoing;
+        let index = outgoing.sent;
+        if index == outgoing.frames.len() && !outgoing.waiting.is_empty() {
+            outgoing.cut();
+        }
+        let has_frame = index < outgoing.frames.len();
+        if !has_frame && !self.owes && now < self.beat_at {
+            return None;
+        }
+        if has_frame && index == 0 {
+            outgoing.resend_at = now + RESEND_AFTER;
+        }
+        outgoing.sent += usize::from(has_frame);
+        self.owes = false;
+        self.beat_at = now + BEAT;
+        self.incoming.unacknowledged = 0;
+        Some(Outbound {
+            sequence: if has_frame { outgoing.number(index) } else { 0 },
+            sent: outgoing.number(outgoing.sent) - 1,
+            received: self.incoming.received,
+            lacks: self.incoming.lacks.into(),
+            payload: outgoing.frames.get(index).map_or(&[], Vec::as_slice),
+        })
+    }
+
+    /// Sends a frame at once, even if there is nothing to say.
+    pub(super) fn greet(&mut self) {
+        self.owes = true;
+    }
+
+    /// When to call [`timeout`](Self::timeout) and [`poll_transmit`](Self::poll_transmit) again,
+    /// after the latter returned `None`.
+    pub(super) fn poll_timeout(&self) -> Duration {
+        match self.outgoing.frames.is_empty() {
+            true => self.beat_at,
+            false => self.beat_at.min(self.outgoing.resend_at),
+        }
+    }
+
+    /// Time has passed.
+    pub(super) fn timeout(&mut self, now: Duration) {
+        if !self.outgoing.frames.is_empty() && now >= self.outgoing.resend_at {
+            self.outgoing.sent = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+impl Channel {
+    /// The number of the next frame to receive.
+    pub(super) fn expected(&self) -> u64 {
+        self.incoming.received + 1
+    }
+}
+
+impl Outgoing {
+    /// The number of a frame.
+    fn number(&self, index: usize) -> u64 {
+        self.first + index as u64
+    }
+
+    /// Adds encoded items to those that wait. Complete frames are cut off at once, so that no byte
+    /// is moved twice.
+    fn append(&mut self, mut stream: &[u8]) -> Result<(), ChannelError> {
+        self.bytes += stream.len();
+        loop {
+            let room = MAX_PAYLOAD - self.waiting.len();
+            let (now, later) = stream.split_at(room.min(stream.len()));
+            self.waiting.extend(now);
+            stream = later;
+            if stream.is_empty() {
+                break;
+            }
+            self.cut();
+        }
+        match self.bytes > MAX_BYTES || self.frames.len() >= MAX_FRAMES {
+            true => Err(ChannelError::Overflow),
+            false => Ok(()),
+        }
+    }
+
+    /// Makes a frame of the items that wait.
+    fn cut(&mut self) {
+        self.frames.push_back(std::mem::take(&mut self.waiting));
+    }
+
+    /// Forgets frames that have arrived.
+    fn acknowledged(&mut self, now: Duration, number: u64) -> Result<(), ChannelError> {
+        let sent = self.number(self.frames.len()) - 1;
+        if number > sent {
+            return Err(ChannelError::NeverSent { acknowledged: number, sent });
+        }
+        while self.first <= number {
+            let Some(frame) = self.frames.pop_front() else { break };
+            self.first += 1;
+            self.bytes -= frame.len();
+            self.sent = self.sent.saturating_sub(1);
+            self.resend_at = now + RESEND_AFTER;
+        }
+        Ok(())
+    }
+
+    /// Sends all frames after `received` again, unless that happened a moment ago.
+    fn repeat(&mut self, now: Duration, received: u64) {
+        let is_late = received + 1 != self.first;
+        let is_done = self.repeated.is_some_and(|(first, when)| {
+            first == self.first && now.saturating_sub(when) < REPEAT_AFTER
+        });
+        if !is_late && !is_done {
+            self.repeated = Some((self.first, now));
+            self.sent = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use worldwire_core::Bytes32;
+    use worldwire_uru::types::NetError;
+
+    use super::super::frames::{EndSession, Reply, Request, UpItem, decode_item};
+    use super::*;
+
+    /// Two ends, and what the second one received.
+    struct Pair {
+        now: Duration,
+        ends: [Channel; 2],
+        received: Vec<u64>,
+    }
+
+    impl Pair {
+        fn new() -> Self {
+            let now = Duration::ZERO;
+            Self { now, ends: [Channel::new(now), Channel::new(now)], received: Vec::new() }
+        }
+
+        fn push(&mut self, session: u64) {
+            self.ends[0].push(&UpItem::from(EndSession { session })).unwrap();
+        }
+
+        /// Transmits everything that an end has to say, except the frames that `lost` chooses.
+        /// Returns the number of payloads.
+        fn transmit(&mut self, from: usize, mut lost: impl FnMut(u64) -> bool) -> usize {
+            let (now, mut payloads) = (self.now, 0);
+            let [one, other] = &mut self.ends;
+            let (from, to) = if from == 0 { (one, other) } else { (other, one) };
+            while let Some(frame) = from.poll_transmit(now) {
+                let head = frame.head(head());
+                payloads += usize::from(head.sequence != 0);
+                if lost(head.sequence) {
+                    continue;
+                }
+                let received = &mut self.received;
+                to.receive(now, &head, frame.payload, |item| match decode_item(item).unwrap() {
+                    Some(UpItem::EndSession(end)) => received.push(end.session),
+                    other => panic!("{other:?}"),
+                })
+                .unwrap();
+            }
+            payloads
+        }
+
+        fn advance(&mut self, time: Duration) {
+            self.now += time;
+            self.ends.iter_mut().for_each(|end| end.timeout(self.now));
+        }
+    }
+
+    fn head() -> Head<'static> {
+        Head { incarnation: 1, ..Head::of(1) }
+    }
+
+    #[test]
+    fn items_that_wait_share_a_frame() {
+        let mut pair = Pair::new();
+        (1..=100).for_each(|session| pair.push(session));
+        assert_eq!(pair.transmit(0, |_| false), 1);
+        assert_eq!(pair.received, (1..=100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_gap_is_filled_at_once() {
+        let mut pair = Pair::new();
+        for session in 1..=3 {
+            pair.push(session);
+            pair.transmit(0, |sequence| sequence == 2);
+        }
+        assert_eq!(pair.received, [1]);
+        pair.transmit(1, |_| false);
+        assert_eq!(pair.transmit(0, |_| false), 2, "the lost frame and the one after it");
+        assert_eq!(pair.received, [1, 2, 3]);
+    }
+
+    #[test]
+    fn the_loss_of_the_last_frame_is_noticed_by_the_next_beat() {
+        let mut pair = Pair::new();
+        pair.push(1);
+        pair.transmit(0, |_| true);
+        pair.advance(BEAT);
+        pair.transmit(0, |_| false);
+        pair.transmit(1, |_| false);
+        pair.transmit(0, |_| false);
+        assert_eq!(pair.received, [1]);
+    }
+
+    #[test]
+    fn frames_without_acknowledgement_are_sent_again_after_a_second() {
+        let mut pair = Pair::new();
+        pair.push(1);
+        assert_eq!(pair.transmit(0, |_| false), 1);
+        pair.advance(RESEND_AFTER - Duration::from_millis(1));
+        assert_eq!(pair.transmit(0, |_| false), 0);
+        pair.advance(Duration::from_millis(1));
+        assert_eq!(pair.transmit(0, |_| false), 1);
+        assert_eq!(pair.received, [1], "the second one is a repetition");
+        pair.transmit(1, |_| false);
+        pair.advance(RESEND_AFTER);
+        assert_eq!(pair.transmit(0, |_| false), 0);
+    }
+
+    #[test]
+    fn long_items_continue_in_the_next_frame() {
+        let body = vec![7; MAX_PAYLOAD * 2];
+        let request = Request { number: 1, session: 2, kind: 3, body: Bytes32::new(body) };
+        let (mut one, mut other) = (Channel::new(Duration::ZERO), Channel::new(Duration::ZERO));
+        one.push(&UpItem::from(request.clone())).unwrap();
+        let (mut frames, mut found) = (0, Vec::new());
+        while let Some(frame) = one.poll_transmit(Duration::ZERO) {
+            frames += usize::from(!frame.payload.is_empty());
+            let head = frame.head(head());
+            let take = |item: &[u8]| found.push(item.to_vec());
+            other.receive(Duration::ZERO, &head, frame.payload, take).unwrap();
+        }
+        assert_eq!((frames, found.len()), (3, 1));
+        assert_eq!(decode_item(&found[0]).unwrap(), Some(UpItem::from(request)));
+    }
+
+    #[test]
+    fn a_silent_end_is_given_up_within_the_bounds() {
+        let body = Bytes32::new(vec![0; 1 << 20]);
+        let reply = Reply { number: 1, notices: 0, result: NetError::Success, body };
+        let mut end = Channel::new(Duration::ZERO);
+        let mut pushed = 0;
+        let error = loop {
+            match end.push(&super::super::frames::DownItem::from(reply.clone())) {
+                Ok(()) => pushed += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!((pushed, error), (63, ChannelError::Overflow));
+
+        let mut end = Channel::new(Duration::ZERO);
+        let item = UpItem::from(EndSession { session: 1 });
+        for _ in 0..MAX_FRAMES {
+            end.push(&item).unwrap();
+            while end.poll_transmit(Duration::ZERO).is_some() {}
+        }
+        assert_eq!(end.push(&item), Err(ChannelError::Overflow));
+    }
+
+    #[test]
+    fn acknowledgements_of_nothing_are_refused() {
+        let mut end = Channel::new(Duration::ZERO);
+        let head = Head { received: 1, ..head() };
+        let error = end.receive(Duration::ZERO, &head, &[], |_| ()).unwrap_err();
+        assert_eq!(error, ChannelError::NeverSent { acknowledged: 1, sent: 0 });
+    }
+}

@@ -1,0 +1,366 @@
+//! What processes of a cluster send each other over the bus.
+//!
+//! | subject | from, to | content |
+//! | --- | --- | --- |
+//! | `ww.NAME.1.leader` | the leader, all nodes | [`Announcement`], every 250 ms |
+//! | `ww.NAME.1.up.EPOCH` | nodes, the leader of this epoch | [`Frame`]s with [`UpItem`]s |
+//! | `ww.NAME.1.down.NODE.PROCESS` | the leader, one process | [`Frame`]s with [`DownItem`]s |
+//!
+//! `NAME` is the name of the cluster, and `1` the major version of this format. Everything that may
+//! grow is read by its length: a newer minor version can append fields to heads and items, and add
+//! items. Older versions skip both.
+//!
+//! A frame carries a section of a stream of items. An item is a `u32` length, a `u16` number, and
+//! fields. Long items continue in the next frame.
+
+use worldwire_core::{Bytes32, Error, Field as _, Messages, Reader, Result, Writer};
+use worldwire_core::{messages, record};
+use worldwire_uru::types::NetError;
+
+/// The minor version of the format.
+const MINOR: u8 = 0;
+/// The maximum number of payload bytes in a frame. A bus server takes messages of 1 MiB.
+pub(super) const MAX_PAYLOAD: usize = 512 << 10;
+/// The maximum length of an item.
+pub(super) const MAX_ITEM: usize = 16 << 20;
+/// The maximum length of a request's or reply's own bytes.
+pub(super) const MAX_BODY: usize = MAX_ITEM - 64;
+/// The maximum length of a notice or report.
+const MAX_NOTICE: usize = 1_024;
+/// The maximum length of a head.
+const MAX_HEAD: usize = 1_024;
+/// The maximum length of a node's name.
+pub(super) const MAX_NAME: usize = 32;
+
+record! {
+    /// States which process leads the cluster.
+    pub struct Announcement {
+        /// The minor version of the format.
+        minor "minor": u8,
+        /// The epoch of the leader. Those of earlier epochs are leaders no more.
+        epoch "epoch": u64,
+    }
+}
+
+record! {
+    /// A message between a node and the leader.
+    pub struct Frame<'a> {
+        /// The minor version of the format.
+        minor "minor": u8,
+        /// An encoded [`Head`].
+        head "head": Bytes32<'a, MAX_HEAD>,
+        /// A section of the stream of items.
+        payload "payload": Bytes32<'a, MAX_PAYLOAD>,
+    }
+}
+
+record! {
+    /// What is known about the sender of a frame, and about its stream of items.
+    pub struct Head<'a> {
+        /// The epoch of the leader.
+        epoch "epoch": u64,
+        /// The name of the node.
+        node "node": Bytes32<'a, MAX_NAME>,
+        /// The random number of the node's process.
+        process "process": u64,
+        /// The random number of the node's attempt to join.
+        attempt "attempt": u64,
+        /// The number that the leader gave to this membership of the node; 0 while it asks for one.
+        incarnation "incarnation": u64,
+        /// The number of this frame, from 1; 0 without a payload.
+        sequence "sequence": u64,
+        /// The highest number among the frames sent so far.
+        sent "sent": u64,
+        /// The number up to which the sender has received all frames.
+        received "received": u64,
+        /// From a node: counts periods of 50 ms. From the leader: the last one it has heard of.
+        beat "beat": u64,
+        /// 1 if frames after `received` are known to be lost, so that they are sent again.
+        lacks "lacks": u8,
+        /// 1 if the leader does not know this incarnation any more.
+        gone "gone": u8,
+    }
+}
+
+messages! {
+    /// What a node sends.
+    pub enum UpItem<'a>: "cluster", Client;
+
+    /// Opens the session of a client. Answered by [`SessionEnded`] if that is not possible.
+    1 OpenSession {
+        /// Its number, never used again in this incarnation.
+        session "session": u64,
+    }
+
+    /// Ends a session.
+    2 EndSession {
+        /// Its number.
+        session "session": u64,
+    }
+
+    /// A request of a session, answered by [`Reply`].
+    3 Request<'a> {
+        /// Its number, never used again in this incarnation.
+        number "number": u64,
+        /// The session.
+        session "session": u64,
+        /// The kind of request.
+        kind "kind": u16,
+        /// Its encoded arguments.
+        body "body": Bytes32<'a, MAX_BODY>,
+    }
+
+    /// What happens to the client of a session. There is no answer.
+    4 Report<'a> {
+        /// The session.
+        session "session": u64,
+        /// An encoded [`ClientReport`](super::requests::ClientReport).
+        report "report": Bytes32<'a, MAX_NOTICE>,
+    }
+}
+
+messages! {
+    /// What the leader sends. Each session's items are in the order of events.
+    pub enum DownItem<'a>: "cluster", Server;
+
+    /// The answer to a [`Request`].
+    1 Reply<'a> {
+        /// The number of the request.
+        number "number": u64,
+        /// The number of notices that the session was sent before.
+        notices "notices": u64,
+        /// The result.
+        result "result": NetError,
+        /// The encoded reply; empty unless the result is `Success`.
+        body "body": Bytes32<'a, MAX_BODY>,
+    }
+
+    /// The leader has ended a session.
+    2 SessionEnded {
+        /// Its number.
+        session "session": u64,
+    }
+
+    /// A notice to a session.
+    3 Notified<'a> {
+        /// The session.
+        session "session": u64,
+        /// An encoded [`Notice`](crate::uru::vault::Notice).
+        notice "notice": Bytes32<'a, MAX_NOTICE>,
+    }
+}
+
+impl Head<'_> {
+    /// A head without a sender and a frame.
+    pub(super) fn of(epoch: u64) -> Self {
+        let node = Bytes32::default();
+        let [process, attempt, incarnation] = [0; 3];
+        let [sequence, sent, received, beat] = [0; 4];
+        let [lacks, gone] = [0; 2];
+        Self {
+            epoch,
+            node,
+            process,
+            attempt,
+            incarnation,
+            sequence,
+            sent,
+            received,
+            beat,
+            lacks,
+            gone,
+        }
+    }
+}
+
+impl Announcement {
+    pub(super) fn of(epoch: u64) -> Self {
+        Self { minor: MINOR, epoch }
+    }
+
+    pub(super) fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut writer = Writer::new();
+        self.encode(&mut writer)?;
+        Ok(writer.into_bytes())
+    }
+
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self> {
+        Self::decode(&mut Reader::new(bytes), "announcement")
+    }
+}
+
+/// Encodes a frame.
+pub(super) fn encode_frame(head: &Head<'_>, payload: &[u8]) -> Result<Vec<u8>> {
+    let mut writer = Writer::new();
+    head.encode(&mut writer)?;
+    let head = Bytes32::new(writer.into_bytes());
+    let mut writer = Writer::new();
+    Frame { minor: MINOR, head, payload: Bytes32::new(payload) }.encode(&mut writer)?;
+    Ok(writer.into_bytes())
+}
+
+/// Decodes a frame. Returns its head and payload.
+pub(super) fn decode_frame(bytes: &[u8]) -> Result<(Head<'static>, Bytes32<'_, MAX_PAYLOAD>)> {
+    let frame = Frame::decode(&mut Reader::new(bytes), "frame")?;
+    let head = Head::decode(&mut Reader::new(&frame.head), "head");
+    let head = head.map_err(|error| error.inside("frame"))?.into_owned();
+    if head.sequence == 0 && !frame.payload.is_empty() {
+        return Err(Error::malformed("no payload in a frame without a number", "a payload"));
+    }
+    Ok((head, frame.payload))
+}
+
+/// Appends an item to a stream of items.
+pub(super) fn encode_item<'a>(item: &impl Messages<'a>, stream: &mut Vec<u8>) -> Result<()> {
+    let number = u16::try_from(item.number());
+    let number = number.map_err(|_| Error::value("an item's number", item.name()))?;
+    let mut writer = Writer::new();
+    writer.u16(number);
+    item.encode_body(&mut writer)?;
+    let bytes = writer.into_bytes();
+    let length = u32::try_from(bytes.len()).ok().filter(|_| bytes.len() <= MAX_ITEM);
+    let Some(length) = length else {
+        return Err(Error::limit("bytes of an item", MAX_ITEM as u64, bytes.len() as u64));
+    };
+    stream.extend(length.to_le_bytes());
+    stream.extend(bytes);
+    Ok(())
+}
+
+/// Decodes an item without its length. Returns `None` for an item that only newer versions know.
+pub(super) fn decode_item<'a, M: Messages<'a>>(bytes: &'a [u8]) -> Result<Option<M>> {
+    let mut reader = Reader::new(bytes);
+    let number = u32::from(reader.u16("number")?);
+    match M::info(number) {
+        Some(_) => M::decode_body(number, &mut reader).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Cuts a stream of items, which arrives in sections, into items.
+#[derive(Debug, Default)]
+pub(super) struct Cutter(Vec<u8>);
+
+impl Cutter {
+    /// Takes the next section, and passes each item that is complete to `item`.
+    ///
+    /// # Errors
+    /// The limit on an item's length. The stream is broken then.
+    pub(super) fn feed(&mut self, section: &[u8], mut item: impl FnMut(&[u8])) -> Result<()> {
+        self.0.extend(section);
+        let mut start = 0;
+        while let Some((length, rest)) = self.0.get(start..).and_then(<[u8]>::split_first_chunk) {
+            let length = u32::from_le_bytes(*length) as usize;
+            if length > MAX_ITEM {
+                return Err(Error::limit("bytes of an item", MAX_ITEM as u64, length as u64));
+            }
+            let Some(bytes) = rest.get(..length) else { break };
+            item(bytes);
+            start += 4 + length;
+        }
+        self.0.drain(..start);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use worldwire_core::Sampler;
+
+    use super::*;
+
+    fn head(seed: u64) -> Head<'static> {
+        Head::sample(&mut Sampler::new(seed)).into_owned()
+    }
+
+    fn item<'a, M: Messages<'a>>(seed: u64) -> M {
+        let mut sampler = Sampler::new(seed);
+        let index = usize::try_from(sampler.below(M::INFO.len() as u64)).unwrap();
+        M::sample(M::INFO[index].number, &mut sampler).unwrap()
+    }
+
+    /// The item that was encoded, whatever a newer version appended to it.
+    fn survives<'a, M: Messages<'a>>(item: M, stream: &'a mut Vec<u8>) {
+        encode_item(&item, stream).unwrap();
+        stream.extend([7; 3]);
+        assert_eq!(decode_item::<M>(&stream[4..]).unwrap(), Some(item));
+    }
+
+    proptest! {
+        #[test]
+        fn items_survive_with_appended_fields(seed in any::<u64>()) {
+            survives(item::<UpItem<'_>>(seed), &mut Vec::new());
+            survives(item::<DownItem<'_>>(seed), &mut Vec::new());
+        }
+
+        #[test]
+        fn frames_survive(seed in any::<u64>(), payload in prop::collection::vec(0_u8.., 0..64)) {
+            let head = Head { sequence: 1, ..head(seed) };
+            let mut bytes = encode_frame(&head, &payload).unwrap();
+            bytes.extend([9; 3]);
+            let (found, found_payload) = decode_frame(&bytes).unwrap();
+            prop_assert_eq!(found, head);
+            prop_assert_eq!(&*found_payload, &*payload);
+        }
+
+        /// Cutting does not depend on where frames begin.
+        #[test]
+        fn streams_are_cut_into_items(seeds in prop::collection::vec(any::<u64>(), 0..8), size in 1_usize..40) {
+            let (mut stream, mut items, mut found) = (Vec::new(), Vec::new(), Vec::new());
+            for seed in seeds {
+                let start = stream.len() + 4;
+                encode_item(&item::<UpItem<'_>>(seed), &mut stream).unwrap();
+                items.push(stream[start..].to_vec());
+            }
+            let mut cutter = Cutter::default();
+            for section in stream.chunks(size) {
+                cutter.feed(section, |item| found.push(item.to_vec())).unwrap();
+            }
+            prop_assert_eq!(found, items);
+            prop_assert!(cutter.0.is_empty());
+        }
+
+        #[test]
+        fn any_bytes_are_decoded_or_refused(bytes in prop::collection::vec(0_u8.., 0..80)) {
+            let _ = decode_frame(&bytes);
+            let _ = Announcement::parse(&bytes);
+            let _ = decode_item::<UpItem<'_>>(&bytes);
+            let _ = decode_item::<DownItem<'_>>(&bytes);
+            let _ = Cutter::default().feed(&bytes, |_| ());
+        }
+    }
+
+    #[test]
+    fn heads_may_grow() {
+        let head = head(1);
+        let mut writer = Writer::new();
+        head.encode(&mut writer).unwrap();
+        writer.u32(7);
+        let frame = Frame {
+            minor: MINOR + 1,
+            head: Bytes32::new(writer.into_bytes()),
+            payload: Bytes32::default(),
+        };
+        let mut writer = Writer::new();
+        frame.encode(&mut writer).unwrap();
+        assert_eq!(decode_frame(writer.as_bytes()).unwrap().0, head);
+    }
+
+    #[test]
+    fn items_of_newer_versions_are_skipped() {
+        assert_eq!(decode_item::<UpItem<'_>>(&[0xff, 0xff, 1, 2]).unwrap(), None);
+        assert!(decode_item::<UpItem<'_>>(&[1]).is_err());
+    }
+
+    #[test]
+    fn limits_are_named() {
+        let long = u32::try_from(MAX_ITEM + 1).unwrap().to_le_bytes();
+        let error = Cutter::default().feed(&long, |_| ()).unwrap_err();
+        assert!(error.to_string().contains("bytes of an item"), "{error}");
+        let error = encode_frame(&head(1), &vec![0; MAX_PAYLOAD + 1]).unwrap_err();
+        assert!(error.to_string().contains("bytes of this field"), "{error}");
+        let bytes = encode_frame(&Head { sequence: 0, ..head(1) }, &[1]).unwrap();
+        assert!(decode_frame(&bytes).is_err());
+    }
+}

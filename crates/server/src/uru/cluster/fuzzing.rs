@@ -1,0 +1,212 @@
+//! The fuzz targets of messages on the bus.
+
+use std::time::Duration;
+
+use worldwire_core::testing::Target;
+use worldwire_core::{Bytes32, Messages, Sampler};
+use worldwire_uru::types::NetError;
+
+use super::bus::Subjects;
+use super::frames::{
+    Announcement, Cutter, DownItem, Head, UpItem, decode_frame, decode_item, encode_frame,
+    encode_item,
+};
+use super::leader::machine::{LeaderEvent, LeaderMachine};
+use super::link::machine::{LinkEvent, LinkMachine};
+
+/// All targets.
+pub(crate) const TARGETS: &[Target] = &[
+    Target { name: "server_cluster_frame", run: frame, seeds: frames },
+    Target { name: "server_cluster_machines", run: machines, seeds: operations },
+];
+
+/// Decodes a frame and the items in it.
+///
+/// # Panics
+/// If what was decoded is encoded to something else.
+fn frame(data: &[u8]) {
+    let Ok((head, payload)) = decode_frame(data) else { return };
+    let bytes = encode_frame(&head, &payload).expect("a decoded frame can be encoded");
+    let (again, same) = decode_frame(&bytes).expect("an encoded frame can be decoded");
+    assert_eq!((&again, &*same), (&head, &*payload));
+    let mut cutter = Cutter::default();
+    // An item that is too long ends the stream.
+    let _ = cutter.feed(&payload, |item| {
+        check::<UpItem<'_>>(item);
+        check::<DownItem<'_>>(item);
+    });
+}
+
+fn check<'a, M: Messages<'a>>(bytes: &'a [u8]) {
+    let Ok(Some(item)) = decode_item::<M>(bytes) else { return };
+    let mut stream = Vec::new();
+    encode_item(&item, &mut stream).expect("a decoded item can be encoded");
+    // Its length precedes it, and fields of newer versions are not kept.
+    let encoded = stream.get(4..).unwrap_or_default();
+    assert!(bytes.starts_with(encoded), "{item:?} is encoded differently");
+}
+
+fn frames() -> Vec<Vec<u8>> {
+    let mut sampler = Sampler::new(1);
+    let mut seeds = Vec::new();
+    for info in UpItem::INFO {
+        let mut payload = Vec::new();
+        if let Some(item) = UpItem::sample(info.number, &mut sampler) {
+            let _ = encode_item(&item, &mut payload);
+        }
+        seeds.extend(encode_frame(&Head { sequence: 1, ..head() }, &payload));
+    }
+    for info in DownItem::INFO {
+        let mut payload = Vec::new();
+        if let Some(item) = DownItem::sample(info.number, &mut sampler) {
+            let _ = encode_item(&item, &mut payload);
+        }
+        seeds.extend(encode_frame(&Head { sequence: 1, ..head() }, &payload));
+    }
+    seeds
+}
+
+fn head() -> Head<'static> {
+    let node = Bytes32::new(&b"a"[..]);
+    Head { node, process: 1, attempt: 1, incarnation: 1, ..Head::of(1) }
+}
+
+/// The most events and messages that one operation can cause: a broken channel ends all sessions.
+const MOST: usize = 4_096;
+
+/// A node, a leader, and the last frame that each has sent.
+struct Cluster {
+    now: Duration,
+    link: LinkMachine,
+    leader: LeaderMachine,
+    up: Vec<u8>,
+    down: Vec<u8>,
+    sessions: Vec<u64>,
+}
+
+/// Lets a node and a leader work with each other, on a bus that also delivers arbitrary bytes. Each
+/// operation is three bytes: what to do, a value, and the length of more bytes.
+///
+/// # Panics
+/// If an operation never ends, or a request has two outcomes.
+fn machines(data: &[u8]) {
+    let subjects = Subjects::of("fuzz");
+    let mut cluster = Cluster {
+        now: Duration::ZERO,
+        link: LinkMachine::new(subjects.clone(), "a", 1),
+        leader: LeaderMachine::new(subjects, 1, Duration::ZERO),
+        up: Vec::new(),
+        down: Vec::new(),
+        sessions: Vec::new(),
+    };
+    cluster.exchange();
+    let mut rest = data;
+    while let [operation, value, length, more @ ..] = rest {
+        let (bytes, later) = more.split_at(more.len().min(usize::from(*length)));
+        rest = later;
+        cluster.run(*operation, *value, bytes);
+    }
+}
+
+impl Cluster {
+    fn run(&mut self, operation: u8, value: u8, bytes: &[u8]) {
+        let now = self.now;
+        match operation % 9 {
+            0 => self.link.received(now, bytes),
+            1 => self.leader.received(now, bytes),
+            2 => self.link.announced(now, bytes),
+            // Frames of the other end, with other contents.
+            3 => self.link.received(now, &forged(&self.down, value, bytes)),
+            4 => self.leader.received(now, &forged(&self.up, value, bytes)),
+            5 => self.now += Duration::from_millis(u64::from(value) * 20),
+            6 => self.sessions.extend(self.link.open_session()),
+            7 => {
+                if let Some(session) = self.sessions.get(usize::from(value)) {
+                    self.link.request(*session, 1, bytes.to_vec());
+                }
+            }
+            _ => {
+                if let Some(session) = self.sessions.get(usize::from(value)) {
+                    self.link.end_session(*session);
+                }
+            }
+        }
+        self.exchange();
+    }
+
+    /// Delivers everything that both have to say.
+    fn exchange(&mut self) {
+        let now = self.now;
+        self.link.timeout(now);
+        self.leader.timeout(now);
+        let mut outcomes = std::collections::HashSet::new();
+        for _ in 0..MOST {
+            let mut is_idle = true;
+            while let Some(event) = self.leader.poll_event() {
+                is_idle = false;
+                if let LeaderEvent::Requested { from, number, body, .. } = event {
+                    let outcome =
+                        if body.is_empty() { Err(NetError::NotSupported) } else { Ok(body) };
+                    self.leader.reply(from, number, 0, outcome);
+                }
+            }
+            while let Some(event) = self.link.poll_event() {
+                is_idle = false;
+                match event {
+                    LinkEvent::Answered { number, .. } | LinkEvent::Refused { number } => {
+                        assert!(outcomes.insert(number), "request {number} has two outcomes");
+                    }
+                    LinkEvent::Left(_) => self.sessions.clear(),
+                    _ => {}
+                }
+            }
+            if let Some((_, message)) = self.link.poll_transmit(now) {
+                is_idle = false;
+                self.leader.received(now, &message);
+                self.up = message;
+            }
+            if let Some((subject, message)) = self.leader.poll_transmit(now) {
+                is_idle = false;
+                match subject.ends_with(".leader") {
+                    true => {
+                        if Announcement::parse(&message).is_ok() {
+                            self.link.announced(now, &message);
+                        }
+                    }
+                    false => {
+                        self.link.received(now, &message);
+                        self.down = message;
+                    }
+                }
+            }
+            if is_idle {
+                return;
+            }
+        }
+        panic!("an operation does not end");
+    }
+}
+
+/// A frame with another payload, and a number that is this much higher.
+fn forged(frame: &[u8], ahead: u8, payload: &[u8]) -> Vec<u8> {
+    let Ok((head, _)) = decode_frame(frame) else { return payload.to_vec() };
+    let sequence = head.sent.saturating_add(u64::from(ahead));
+    encode_frame(&Head { sequence, ..head }, payload).unwrap_or_default()
+}
+
+fn operations() -> Vec<Vec<u8>> {
+    let mut end = Vec::new();
+    let item = UpItem::from(super::frames::EndSession { session: 1 });
+    let _ = encode_item(&item, &mut end);
+    let length = u8::try_from(end.len()).unwrap_or_default();
+    vec![
+        // A session makes a request and ends.
+        vec![6, 0, 0, 7, 0, 2, 1, 2, 8, 0, 0],
+        // Nothing is heard for a while.
+        vec![6, 0, 0, 5, 100, 0, 7, 0, 1, 9, 5, 200, 0, 6, 0, 0],
+        // The end of a session that the node did not send.
+        [&[6, 0, 0, 4, 1, length][..], &end, &[7, 0, 1, 3]].concat(),
+        // A frame that has no items.
+        vec![6, 0, 0, 3, 1, 6, 2, 0, 0, 0, 9, 9, 5, 20, 0],
+    ]
+}

@@ -1,0 +1,376 @@
+//! A node's membership in a cluster, without I/O: its sessions at the leader, and their requests.
+//!
+//! A node joins the leader that it hears. The leader then gives it a number, the *incarnation*,
+//! under which all frames travel. If the node does not hear the leader for 3 s, or another process
+//! leads, the membership is over, with all its sessions. Requests without a reply are then refused,
+//! although they may have taken effect.
+//!
+//! That time counts from when the node *sent* a frame that the leader has heard. The leader counts
+//! from when it *received* the frame, and gives a node up later. So it never ends a session that its
+//! node still serves, although their clocks are not compared.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use worldwire_core::Bytes32;
+use worldwire_uru::types::NetError;
+
+use super::super::bus::Subjects;
+use super::super::channel::{Channel, ChannelError};
+use super::super::frames::{
+    Announcement, DownItem, EndSession, Head, Notified, OpenSession, Report, Request, SessionEnded,
+    UpItem, decode_frame, decode_item, encode_frame,
+};
+use super::super::requests::ClientReport;
+use crate::uru::vault::Notice;
+use crate::uru::vault::ask::{decoded, encoded};
+
+/// How long a node may not hear that the leader hears it.
+pub(in super::super) const MEMBERSHIP: Duration = Duration::from_secs(3);
+
+/// How often frames get a new number for their answers.
+const COUNT_EVERY: Duration = Duration::from_millis(50);
+
+/// Why a node has left its cluster.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(in super::super) enum LeaveReason {
+    /// Another process leads it.
+    #[error("another process leads the cluster")]
+    OtherLeader,
+    /// Nothing was heard.
+    #[error("the leader has not been heard for {} s", MEMBERSHIP.as_secs())]
+    Silence,
+    /// The leader does not know the node any more.
+    #[error(
+        "the leader has given this node up; it was not heard, or another process uses its name"
+    )]
+    GivenUp,
+    /// The stream of items is broken.
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
+}
+
+/// What has happened.
+#[derive(Clone, Debug, PartialEq)]
+pub(in super::super) enum LinkEvent {
+    /// The node is a member now.
+    Joined,
+    /// A request was answered. Its session was sent this many notices before.
+    Answered { number: u64, notices: u64, outcome: Result<Vec<u8>, NetError> },
+    /// A request has no answer. It may have taken effect.
+    Refused { number: u64 },
+    /// A notice to a session.
+    Notice { session: u64, notice: Notice },
+    /// A session has ended, although nobody asked for that.
+    Ended { session: u64 },
+    /// The membership is over. All sessions have ended.
+    Left(LeaveReason),
+}
+
+/// The machine.
+#[derive(Debug)]
+pub(in super::super) struct LinkMachine {
+    subjects: Subjects,
+    node: String,
+    process: u64,
+    /// The highest epoch that was heard of.
+    epoch: u64,
+    /// Counts attempts to join.
+    attempt: u64,
+    state: State,
+    /// The open sessions, with the numbers of their open requests.
+    sessions: HashMap<u64, Vec<u64>>,
+    /// The session of each open request.
+    requests: HashMap<u64, u64>,
+    next: u64,
+    events: VecDeque<LinkEvent>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Waits for a leader.
+    Apart,
+    /// Asks the leader for an incarnation, now if `is_due`.
+    Asking {
+        since: Duration,
+        is_due: bool,
+    },
+    Member(Box<Membership>),
+}
+
+#[derive(Debug)]
+struct Membership {
+    incarnation: u64,
+    channel: Channel,
+    /// When the node sent the last frame that the leader has heard.
+    heard: Duration,
+    /// The numbers of later frames, and when they were sent first.
+    beats: VecDeque<(u64, Duration)>,
+    last_beat: u64,
+}
+
+impl LinkMachine {
+    /// `process` is a random number.
+    pub(in super::super) fn new(subjects: Subjects, node: &str, process: u64) -> Self {
+        Self {
+            subjects,
+            node: node.to_owned(),
+            process,
+            epoch: 0,
+            attempt: 0,
+            state: State::Apart,
+            sessions: HashMap::new(),
+            requests: HashMap::new(),
+            next: 0,
+            events: VecDeque::new(),
+        }
+    }
+
+    /// The subjects to subscribe to: announcements, and frames.
+    pub(in super::super) fn subscriptions(&self) -> [String; 2] {
+        [self.subjects.leader(), self.subjects.down(&self.node, self.process)]
+    }
+
+    /// Takes an announcement.
+    pub(in super::super) fn announced(&mut self, now: Duration, message: &[u8]) {
+        self.timeout(now);
+        let Ok(announcement) = Announcement::parse(message) else { return };
+        if announcement.epoch < self.epoch {
+            return;
+        }
+        if announcement.epoch > self.epoch {
+            self.leave(LeaveReason::OtherLeader);
+            self.epoch = announcement.epoch;
+        }
+        match &mut self.state {
+            State::Apart => {
+                self.attempt += 1;
+                self.state = State::Asking { since: now, is_due: true };
+            }
+            State::Asking { is_due, .. } => *is_due = true,
+            State::Member(_) => {}
+        }
+    }
+
+    /// Takes a frame.
+    pub(in super::super) fn received(&mut self, now: Duration, message: &[u8]) {
+        self.timeout(now);
+        let Ok((head, payload)) = decode_frame(message) else { return };
+        let is_ours = head.process == self.process && head.attempt == self.attempt;
+        if head.epoch != self.epoch || !is_ours {
+            return;
+        }
+        if let State::Asking { since: asked, .. } = self.state
+            && head.gone == 0
+            && head.incarnation != 0
+        {
+            self.state = State::Member(Box::new(Membership::new(head.incarnation, asked, now)));
+            self.events.push_back(LinkEvent::Joined);
+        }
+        let State::Member(member) = &mut self.state else { return };
+        if head.incarnation != member.incarnation {
+            return;
+        }
+        if head.gone != 0 {
+            return self.leave(LeaveReason::GivenUp);
+        }
+        member.heard_up_to(head.beat);
+        let mut items = Vec::new();
+        let received = member.channel.receive(now, &head, &payload, |item| {
+            items.push(item.to_vec());
+        });
+        let done = items.iter().try_for_each(|item| match decode_item(item)? {
+            Some(item) => self.item(item),
+            // A newer version's.
+            None => Ok(()),
+        });
+        if let Err(error) = received.and(done) {
+            self.leave(error.into());
+        }
+    }
+
+    /// Opens a session. Returns its number, or `None` while the node is no member.
+    pub(in super::super) fn open_session(&mut self) -> Option<u64> {
+        self.next += 1;
+        let session = self.next;
+        self.push(OpenSession { session }).then(|| self.sessions.insert(session, Vec::new()))?;
+        Some(session)
+    }
+
+    /// Ends a session.
+    pub(in super::super) fn end_session(&mut self, session: u64) {
+        let Some(requests) = self.sessions.remove(&session) else { return };
+        self.refuse(requests);
+        self.push(EndSession { session });
+    }
+
+    /// Makes a request. Returns its number, or `None` if the session has ended.
+    pub(in super::super) fn request(
+        &mut self,
+        session: u64,
+        kind: u16,
+        body: Vec<u8>,
+    ) -> Option<u64> {
+        self.next += 1;
+        let number = self.next;
+        self.sessions.get_mut(&session)?.push(number);
+        self.requests.insert(number, session);
+        // If this fails, the request is refused.
+        self.push(Request { number, session, kind, body: Bytes32::new(body) });
+        Some(number)
+    }
+
+    /// Reports what happens to a client.
+    pub(in super::super) fn report(&mut self, session: u64, report: &ClientReport) {
+        if self.sessions.contains_key(&session)
+            && let Ok(report) = encoded(report)
+        {
+            self.push(Report { session, report: Bytes32::new(report) });
+        }
+    }
+
+    /// What happened next.
+    pub(in super::super) fn poll_event(&mut self) -> Option<LinkEvent> {
+        self.events.pop_front()
+    }
+
+    /// The next message to publish, and its subject.
+    pub(in super::super) fn poll_transmit(&mut self, now: Duration) -> Option<(String, Vec<u8>)> {
+        let to = self.subjects.up(self.epoch);
+        let (node, process) = (Bytes32::new(self.node.as_bytes()), self.process);
+        let head = Head { node, process, attempt: self.attempt, ..Head::of(self.epoch) };
+        let message = match &mut self.state {
+            State::Asking { is_due, .. } => match std::mem::take(is_due) {
+                true => encode_frame(&head, &[]),
+                false => return None,
+            },
+            State::Member(member) => {
+                let beat = member.beat(now);
+                let frame = member.channel.poll_transmit(now)?;
+                let head = frame.head(Head { incarnation: member.incarnation, beat, ..head });
+                encode_frame(&head, frame.payload)
+            }
+            State::Apart => return None,
+        };
+        // Its parts are within their limits.
+        message.ok().map(|message| (to, message))
+    }
+
+    /// When to call [`timeout`](Self::timeout) and [`poll_transmit`](Self::poll_transmit) again,
+    /// after the latter returned `None`.
+    pub(in super::super) fn poll_timeout(&self) -> Option<Duration> {
+        match &self.state {
+            State::Member(member) => {
+                Some(member.channel.poll_timeout().min(member.heard + MEMBERSHIP))
+            }
+            _ => None,
+        }
+    }
+
+    /// Time has passed.
+    pub(in super::super) fn timeout(&mut self, now: Duration) {
+        let State::Member(member) = &mut self.state else { return };
+        match now.saturating_sub(member.heard) >= MEMBERSHIP {
+            true => self.leave(LeaveReason::Silence),
+            false => member.channel.timeout(now),
+        }
+    }
+
+    fn item(&mut self, item: DownItem<'_>) -> Result<(), ChannelError> {
+        match item {
+            DownItem::Reply(reply) => {
+                let number = reply.number;
+                // Unless its session has ended.
+                let Some(session) = self.requests.remove(&number) else { return Ok(()) };
+                if let Some(open) = self.sessions.get_mut(&session) {
+                    open.retain(|open| *open != number);
+                }
+                let outcome = match reply.result {
+                    NetError::Success => Ok(reply.body.to_vec()),
+                    error => Err(error),
+                };
+                let notices = reply.notices;
+                self.events.push_back(LinkEvent::Answered { number, notices, outcome });
+            }
+            DownItem::SessionEnded(SessionEnded { session }) => {
+                if let Some(requests) = self.sessions.remove(&session) {
+                    self.refuse(requests);
+                    self.events.push_back(LinkEvent::Ended { session });
+                }
+            }
+            DownItem::Notified(Notified { session, notice }) => {
+                let notice = decoded(&notice)?;
+                if self.sessions.contains_key(&session) {
+                    self.events.push_back(LinkEvent::Notice { session, notice });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends an item. Returns false while the node is no member.
+    fn push<'a>(&mut self, item: impl Into<UpItem<'a>>) -> bool {
+        let State::Member(member) = &mut self.state else { return false };
+        match member.channel.push(&item.into()) {
+            Ok(()) => true,
+            Err(error) => {
+                self.leave(error.into());
+                false
+            }
+        }
+    }
+
+    fn refuse(&mut self, numbers: Vec<u64>) {
+        for number in numbers {
+            if self.requests.remove(&number).is_some() {
+                self.events.push_back(LinkEvent::Refused { number });
+            }
+        }
+    }
+
+    fn leave(&mut self, reason: LeaveReason) {
+        let was_member = matches!(self.state, State::Member(_));
+        self.state = State::Apart;
+        for (session, requests) in std::mem::take(&mut self.sessions) {
+            self.refuse(requests);
+            self.events.push_back(LinkEvent::Ended { session });
+        }
+        if was_member {
+            self.events.push_back(LinkEvent::Left(reason));
+        }
+    }
+}
+
+impl Membership {
+    fn new(incarnation: u64, asked: Duration, now: Duration) -> Self {
+        let (channel, beats) = (Channel::new(now), VecDeque::new());
+        Self { incarnation, channel, heard: asked, beats, last_beat: 0 }
+    }
+
+    /// The number of a frame that is sent now.
+    fn beat(&mut self, now: Duration) -> u64 {
+        if self.beats.back().is_none_or(|(_, since)| now.saturating_sub(*since) >= COUNT_EVERY) {
+            self.last_beat += 1;
+            self.beats.push_back((self.last_beat, now));
+        }
+        self.last_beat
+    }
+
+    /// The leader has heard frames with this number.
+    fn heard_up_to(&mut self, beat: u64) {
+        while let Some((_, since)) = self.beats.pop_front_if(|(number, _)| *number <= beat) {
+            self.heard = since;
+        }
+    }
+}
+
+#[cfg(test)]
+impl LinkMachine {
+    /// The epoch and the incarnation, and the number of the next frame to receive.
+    pub(in super::super) fn membership(&self) -> Option<(u64, u64, u64)> {
+        match &self.state {
+            State::Member(it) => Some((self.epoch, it.incarnation, it.channel.expected())),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! A node's end of the cluster: sessions in the leader's vault.
+
+pub(super) mod machine;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
+use tracing::{info, warn};
+use worldwire_uru::types::NetError;
+
+use super::bus::{Bus, BusError, Messages, Publisher, Subjects};
+use super::frames::MAX_BODY;
+use super::leader::MAX_REQUESTS;
+use super::requests::ClientReport;
+use crate::uru::vault::Notice;
+use machine::{LinkEvent, LinkMachine};
+
+/// The maximum size of all requests without a reply.
+const MAX_REQUEST_BYTES: usize = 16 << 20;
+/// How many messages or commands are handled at once.
+const MAX_AT_ONCE: usize = 256;
+
+/// A process' link to the leader. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Link(Arc<Shared>);
+
+struct Shared {
+    commands: mpsc::UnboundedSender<Command>,
+    /// Bound the number and the size of requests without a reply.
+    requests: Arc<Semaphore>,
+    bytes: Arc<Semaphore>,
+    is_member: Arc<AtomicBool>,
+    max_notices: usize,
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link").field("is_member", &self.is_member()).finish_non_exhaustive()
+    }
+}
+
+/// The reply to a request, with the number of notices that the session was sent before.
+pub(crate) type Answer = Result<(Vec<u8>, u64), NetError>;
+
+/// A message to the link's task.
+enum Command {
+    Open { notices: mpsc::Sender<Notice>, reply: oneshot::Sender<u64> },
+    Request { session: u64, kind: u16, body: Vec<u8>, waiting: Waiting },
+    Report { session: u64, report: ClientReport },
+    End(u64),
+}
+
+/// Waits for a reply, and holds what the request may use until then.
+struct Waiting {
+    reply: oneshot::Sender<Answer>,
+    _permits: [OwnedSemaphorePermit; 2],
+}
+
+impl Link {
+    /// Connects a node to the leader of a cluster, now or later. Each session has room for
+    /// `max_notices` notices.
+    pub(crate) async fn open(
+        bus: Arc<dyn Bus>,
+        cluster: &str,
+        node: &str,
+        process: u64,
+        max_notices: usize,
+    ) -> Result<Self, BusError> {
+        let machine = LinkMachine::new(Subjects::of(cluster), node, process);
+        let [announcements, frames] = machine.subscriptions();
+        let announcements = bus.subscribe(&announcements).await?;
+        let frames = bus.subscribe(&frames).await?;
+        let (commands, inbox) = mpsc::unbounded_channel();
+        let is_member = Arc::<AtomicBool>::default();
+        let task = Task {
+            machine,
+            publisher: Publisher::new(bus),
+            start: Instant::now(),
+            sessions: HashMap::new(),
+            requests: HashMap::new(),
+            is_member: Arc::clone(&is_member),
+        };
+        tokio::spawn(task.run(inbox, announcements, frames));
+        let (requests, bytes) = (Semaphore::new(MAX_REQUESTS), Semaphore::new(MAX_REQUEST_BYTES));
+        let (requests, bytes) = (Arc::new(requests), Arc::new(bytes));
+        let max_notices = max_notices.max(1);
+        Ok(Self(Arc::new(Shared { commands, requests, bytes, is_member, max_notices })))
+    }
+
+    /// Whether there is a leader that serves this node.
+    pub(crate) fn is_member(&self) -> bool {
+        self.0.is_member.load(Ordering::Relaxed)
+    }
+
+    /// Opens a session. Returns its number and its notices.
+    ///
+    /// # Errors
+    /// [`NetError::InternalError`] while there is no leader.
+    pub(crate) async fn open_session(&self) -> Result<(u64, mpsc::Receiver<Notice>), NetError> {
+        let (notices, received) = mpsc::channel(self.0.max_notices);
+        let (reply, opened) = oneshot::channel();
+        self.send(Command::Open { notices, reply })?;
+        let session = opened.await.map_err(|_| NetError::InternalError)?;
+        Ok((session, received))
+    }
+
+    /// Makes a request of a session. Waits while too many have no reply.
+    ///
+    /// # Errors
+    /// Those of the request; [`NetError::InternalError`] if the session has ended. The request may
+    /// have taken effect then. [`NetError::InvalidParameter`] for a request that is too large.
+    pub(crate) async fn request(&self, session: u64, kind: u16, body: Vec<u8>) -> Answer {
+        let size = body.len().min(MAX_REQUEST_BYTES);
+        let size = u32::try_from(size).map_err(|_| NetError::InvalidParameter)?;
+        if body.len() > MAX_BODY {
+            return Err(NetError::InvalidParameter);
+        }
+        let bytes = Arc::clone(&self.0.bytes).acquire_many_owned(size).await;
+        let number = Arc::clone(&self.0.requests).acquire_owned().await;
+        let permits = [bytes, number].map(|permit| permit.map_err(|_| NetError::RemoteShutdown));
+        let [bytes, number] = permits;
+        let (reply, replied) = oneshot::channel();
+        let waiting = Waiting { reply, _permits: [bytes?, number?] };
+        self.send(Command::Request { session, kind, body, waiting })?;
+        replied.await.map_err(|_| NetError::RemoteShutdown)?
+    }
+
+    /// Reports what happens to a session's client.
+    pub(crate) fn report(&self, session: u64, report: ClientReport) {
+        // This fails if the runtime has ended.
+        let _ = self.send(Command::Report { session, report });
+    }
+
+    /// Ends a session.
+    pub(crate) fn end_session(&self, session: u64) {
+        // This fails if the runtime has ended.
+        let _ = self.send(Command::End(session));
+    }
+
+    fn send(&self, command: Command) -> Result<(), NetError> {
+        self.0.commands.send(command).map_err(|_| NetError::RemoteShutdown)
+    }
+}
+
+/// Drives the machine.
+struct Task {
+    machine: LinkMachine,
+    publisher: Publisher,
+    start: Instant,
+    sessions: HashMap<u64, mpsc::Sender<Notice>>,
+    requests: HashMap<u64, Waiting>,
+    is_member: Arc<AtomicBool>,
+}
+
+impl Task {
+    async fn run(
+        mut self,
+        mut inbox: mpsc::UnboundedReceiver<Command>,
+        mut announcements: Messages,
+        mut frames: Messages,
+    ) {
+        let (mut commands, mut received) = (Vec::new(), Vec::new());
+        loop {
+            let due = self.machine.poll_timeout().map(|due| self.start + due);
+            let due = self.publisher.paused_until().or(due);
+            let timer = async {
+                match due {
+                    Some(due) => sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                count = inbox.recv_many(&mut commands, MAX_AT_ONCE) => {
+                    // The last handle is gone.
+                    if count == 0 {
+                        return;
+                    }
+                }
+                count = frames.recv_many(&mut received, MAX_AT_ONCE) => {
+                    if count == 0 {
+                        return;
+                    }
+                }
+                announcement = announcements.recv() => {
+                    let Some(announcement) = announcement else { return };
+                    self.machine.announced(self.now(), &announcement);
+                }
+                () = timer => {}
+            }
+            let now = self.now();
+            self.machine.timeout(now);
+            for frame in received.drain(..) {
+                self.machine.received(now, &frame);
+            }
+            // Before commands, which may concern sessions that have just ended.
+            self.handle_events();
+            for command in commands.drain(..) {
+                self.command(command);
+            }
+            self.handle_events();
+            self.publisher.publish(|| self.machine.poll_transmit(now)).await;
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn command(&mut self, command: Command) {
+        match command {
+            Command::Open { notices, reply } => {
+                let Some(session) = self.machine.open_session() else { return };
+                match reply.send(session) {
+                    Ok(()) => {
+                        self.sessions.insert(session, notices);
+                    }
+                    // The caller is gone; nothing would ever report this session ended.
+                    Err(_) => self.machine.end_session(session),
+                }
+            }
+            Command::Request { session, kind, body, waiting } => {
+                match self.machine.request(session, kind, body) {
+                    Some(number) => {
+                        self.requests.insert(number, waiting);
+                    }
+                    None => refuse(waiting),
+                }
+            }
+            Command::Report { session, report } => self.machine.report(session, &report),
+            Command::End(session) => {
+                self.sessions.remove(&session);
+                self.machine.end_session(session);
+            }
+        }
+    }
+
+    fn handle_events(&mut self) {
+        while let Some(event) = self.machine.poll_event() {
+            match event {
+                LinkEvent::Joined => {
+                    self.is_member.store(true, Ordering::Relaxed);
+                    info!("this node serves clients: it has found the leader");
+                }
+                LinkEvent::Left(reason) => {
+                    self.is_member.store(false, Ordering::Relaxed);
+                    warn!(%reason, "all sessions have ended");
+                }
+                LinkEvent::Answered { number, notices, outcome } => {
+                    if let Some(waiting) = self.requests.remove(&number) {
+                        // The caller may have stopped waiting.
+                        let _ = waiting.reply.send(outcome.map(|body| (body, notices)));
+                    }
+                }
+                LinkEvent::Refused { number } => {
+                    self.requests.remove(&number).into_iter().for_each(refuse);
+                }
+                LinkEvent::Notice { session, notice } => self.notify(session, notice),
+                LinkEvent::Ended { session } => {
+                    self.sessions.remove(&session);
+                }
+            }
+        }
+    }
+
+    fn notify(&mut self, session: u64, notice: Notice) {
+        let Some(notices) = self.sessions.get(&session) else { return };
+        if let Err(error) = notices.try_send(notice) {
+            if let mpsc::error::TrySendError::Full(_) = error {
+                warn!(connection = session, "session ended: too many queued notices");
+            }
+            self.sessions.remove(&session);
+            self.machine.end_session(session);
+        }
+    }
+}
+
+fn refuse(waiting: Waiting) {
+    // The caller may have stopped waiting.
+    let _ = waiting.reply.send(Err(NetError::InternalError));
+}

@@ -1,0 +1,113 @@
+//! What nodes ask the leader for besides requests to its vault.
+
+use std::net::{IpAddr, SocketAddr};
+
+use worldwire_core::{Reader, Result, Sampler, Writer};
+use worldwire_uru::types::Uuid;
+
+use crate::uru::vault::ask::{Wire, unknown, wire_struct, wire_variants};
+
+/// The kinds of requests to the vault that clients of nodes can make.
+pub(super) const OF_CLIENTS: std::ops::Range<u16> = 1..100;
+/// The kind of [`EnterAge`].
+pub(in crate::uru) const ENTER_AGE: u16 = 1_000;
+
+/// Lets a session's player into an age. The reply is [`EnteredAge`].
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::uru) struct EnterAge {
+    /// The age's filename.
+    pub(in crate::uru) filename: String,
+    /// The instance.
+    pub(in crate::uru) instance: Uuid,
+    /// The address that the player will come from.
+    pub(in crate::uru) address: IpAddr,
+    /// Whether the client needs an IPv4 address.
+    pub(in crate::uru) needs_ipv4: bool,
+}
+
+wire_struct! {
+    EnterAge { filename: String, instance: Uuid, address: IpAddr, needs_ipv4: bool }
+}
+
+/// Where an age is.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::uru) struct EnteredAge {
+    /// The number to join it with.
+    pub(in crate::uru) number: u32,
+    /// The Age node.
+    pub(in crate::uru) age: u32,
+    /// The IPv4 address of its server, if the client needs it.
+    pub(in crate::uru) ipv4: [u8; 4],
+    /// The public address of its server.
+    pub(in crate::uru) host: String,
+}
+
+wire_struct! { EnteredAge { number: u32, age: u32, ipv4: [u8; 4], host: String } }
+
+/// What happens to a session's client.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum ClientReport {
+    /// It has logged in.
+    LoggedIn {
+        /// Its address.
+        ip: IpAddr,
+        /// Its port.
+        port: u32,
+    },
+    /// Its connection is lost. The session waits for it.
+    Lost,
+    /// It has reconnected.
+    Resumed {
+        /// Its address.
+        ip: IpAddr,
+        /// Its port.
+        port: u32,
+    },
+    /// It has another player, or none.
+    PlayerChanged,
+}
+
+wire_variants! {
+    ClientReport {
+        0 LoggedIn { ip: IpAddr, port: u32 },
+        1 Lost,
+        2 Resumed { ip: IpAddr, port: u32 },
+        3 PlayerChanged,
+    }
+}
+
+impl ClientReport {
+    pub(in crate::uru) fn logged_in(address: SocketAddr) -> Self {
+        Self::LoggedIn { ip: address.ip(), port: address.port().into() }
+    }
+
+    pub(in crate::uru) fn resumed(address: SocketAddr) -> Self {
+        Self::Resumed { ip: address.ip(), port: address.port().into() }
+    }
+}
+
+/// A client's address.
+pub(super) fn address(ip: IpAddr, port: u32) -> SocketAddr {
+    SocketAddr::new(ip, u16::try_from(port).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::uru::vault::ask::{decoded, encoded};
+
+    use super::*;
+
+    fn survives<W: Wire>(seed: u64) {
+        let value = W::sample(&mut Sampler::new(seed));
+        assert_eq!(decoded::<W>(&encoded(&value).unwrap()).unwrap(), value);
+    }
+
+    #[test]
+    fn requests_survive() {
+        for seed in 0..200 {
+            survives::<EnterAge>(seed);
+            survives::<EnteredAge>(seed);
+            survives::<ClientReport>(seed);
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! Clients of a front, whose vault and ages are at another process. The bus is a real `nats-server`,
+//! which is killed and stopped.
+
+use std::collections::{BTreeMap, HashSet};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use nkeys::KeyPair;
+use tempfile::TempDir;
+use tokio::time::{sleep, timeout};
+use worldwire_core::{Field as _, Writer};
+use worldwire_server::uru::config::Role;
+use worldwire_server::uru::vault::{Login, Vault};
+use worldwire_server::uru::{GameRandom, ShardConfig};
+use worldwire_uru::crypt::login::login_fields;
+use worldwire_uru::message::AccountFlags;
+use worldwire_uru::message::auth::client as ask;
+use worldwire_uru::message::auth::server::ServerMessage as Reply;
+use worldwire_uru::types::{Nested, NetError, TermStr, TransId, Uuid};
+use worldwire_uru::vault::{NodeType, VaultNode};
+
+use crate::ages::Traveller;
+use crate::client::{ACCOUNTS, PATIENCE, Running};
+use crate::player::{ANN, BOB, Player, result};
+use crate::reconnect::{hears, is_online};
+
+/// Debian installs it where only root looks.
+const PROGRAMS: [&str; 2] = ["nats-server", "/usr/sbin/nats-server"];
+
+/// A `nats-server` of this test.
+struct Bus {
+    program: &'static str,
+    port: u16,
+    /// A file with more settings of the server.
+    settings: Option<PathBuf>,
+    server: Option<Child>,
+}
+
+impl Bus {
+    /// `None` if it is not installed, which is a failure under CI: `.ci/run` installs it.
+    fn start() -> Option<Self> {
+        Self::start_with(None)
+    }
+
+    /// Starts a server with a file of settings.
+    fn start_with(settings: Option<PathBuf>) -> Option<Self> {
+        let is_there = |program: &&str| {
+            let version = Command::new(program).arg("--version").output();
+            version.is_ok_and(|version| version.status.success())
+        };
+        let Some(program) = PROGRAMS.into_iter().find(is_there) else {
+            let is_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+            assert!(!is_ci, "the tests of fronts cannot run, because there is no nats-server");
+            let line = "SKIPPED: the tests of fronts, because there is no nats-server\n";
+            // Bypasses the test harness, which hides the output of passing tests.
+            std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).unwrap();
+            return None;
+        };
+        let port =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let mut bus = Self { program, port, settings, server: None };
+        bus.run();
+        Some(bus)
+    }
+
+    /// Starts the server, at the same port as before.
+    fn run(&mut self) {
+        let mut command = Command::new(self.program);
+        command.args(["--addr", "127.0.0.1", "--port", &self.port.to_string()]);
+        command.args(self.settings.iter().flat_map(|file| [Path::new("--config"), file]));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.server = Some(command.spawn().unwrap());
+        let start = Instant::now();
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err() {
+            assert!(start.elapsed() < PATIENCE, "the bus does not start");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn kill(&mut self) {
+        if let Some(mut server) = self.server.take() {
+            server.kill().unwrap();
+            server.wait().unwrap();
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        let server = self.server.as_ref().unwrap();
+        let sent = Command::new("kill").args([name, &server.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// The settings of a process that uses it.
+    fn settings(&self, node: &str) -> impl FnOnce(&mut ShardConfig) + use<> {
+        let (server, node) = (format!("nats://127.0.0.1:{}", self.port), node.to_owned());
+        move |config| {
+            config.cluster.bus = vec![server];
+            config.cluster.node = node;
+        }
+    }
+
+    /// A process with the vault and ages.
+    async fn leader(&self, folder: TempDir) -> Running {
+        self.leader_with(folder, |_| ()).await
+    }
+
+    async fn leader_with(&self, folder: TempDir, change: impl FnOnce(&mut ShardConfig)) -> Running {
+        let settings = self.settings("leader");
+        let change = |config: &mut ShardConfig| {
+            settings(config);
+            change(config);
+        };
+        Running::start_in(folder, change).await
+    }
+
+    /// A front with the keys of the leader, once it serves clients.
+    async fn front(&self, leader: &Running) -> Running {
+        self.front_with(leader, |_| ()).await
+    }
+
+    async fn front_with(&self, leader: &Running, change: impl FnOnce(&mut ShardConfig)) -> Running {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::copy(leader.folder.path().join("keys.toml"), folder.path().join("keys.toml"))
+            .unwrap();
+        let settings = self.settings("front");
+        let change = |config: &mut ShardConfig| {
+            settings(config);
+            config.cluster.roles = vec![Role::Front];
+            change(config);
+        };
+        let front = Running::start_within(folder, change, GameRandom::default()).await;
+        serves(&front.vault).await;
+        front
+    }
+}
+
+impl Drop for Bus {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Waits until a front has found its leader.
+async fn serves(vault: &Vault) {
+    let found = async {
+        while vault.is_failing() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, found).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_front_serves_clients_of_the_leaders_shard() {
+    let Some(bus) = Bus::start() else { return };
+    let leader = bus.leader(tempfile::tempdir().unwrap()).await;
+    let front = bus.front(&leader).await;
+
+    let (mut ann, a) = Player::enter(&front, ANN, "Ann").await;
+    let note =
+        ann.make(VaultNode { node_type: Some(NodeType::TextNote), ..VaultNode::default() }).await;
+    assert_eq!(
+        result!(ann, VaultNodeFetch { node_id: 1_000_000 }, VaultNodeFetched),
+        NetError::VaultNodeNotFound
+    );
+
+    let (mut bob, b) = Player::enter(&leader, BOB, "Bob").await;
+    assert!(is_online(&leader, a).await && is_online(&leader, b).await);
+    // What Bob sends reaches Ann, with its notice before later replies.
+    let of_bob =
+        bob.make(VaultNode { node_type: Some(NodeType::TextNote), ..VaultNode::default() }).await;
+    bob.say(ask::VaultSendNode { node_id: of_bob, receiver_id: a }).await;
+    hears(&mut ann, |it| matches!(it, Reply::VaultNodeAdded(it) if it.child_id == of_bob)).await;
+    let text = VaultNode { text_1: Some(TermStr::from("kept")), ..VaultNode::default() };
+    let node = Nested::encode_from(&text).unwrap();
+    let saved = result!(
+        ann,
+        VaultNodeSave { node_id: note, revision_id: Uuid([9; 16]), node: node },
+        VaultSaveNodeReply
+    );
+    assert_eq!(saved, NetError::Success);
+    assert_eq!(leader.vault.show(note).await.unwrap()["Text_1"], "kept");
+
+    // A lost connection resumes its session at the front.
+    let token = ann.token;
+    ann.client.lose();
+    let stream = worldwire_net::tcp::dial(front.address, PATIENCE).await.unwrap();
+    let mut ann = Player::connect_over(stream, &front, token).await;
+    ann.register().await;
+    ann.say(ask::VaultNodeFetch { trans_id: TransId(99), node_id: note }).await;
+    // After messages that may have been lost.
+    hears(&mut ann, |it| match it {
+        Reply::VaultNodeFetched(it) if it.trans_id == TransId(99) => {
+            let node = it.node.decode::<VaultNode<'_>>().unwrap();
+            assert_eq!(node.text_1.unwrap().to_text(), "kept");
+            true
+        }
+        _ => false,
+    })
+    .await;
+
+    // An operator of the leader ends it.
+    leader.vault.kick("Ann").await.unwrap();
+    hears(&mut ann, |it| matches!(it, Reply::KickedOff(_))).await;
+    assert!(!is_online(&leader, a).await);
+    front.stop().await;
+    leader.stop().await;
+}
+
+#[tokio::test]
+async fn players_of_a_front_join_ages_at_the_leader() {
+    let Some(bus) = Bus::start() else { return };
+    let leader = bus.leader(tempfile::tempdir().unwrap()).await;
+    let front = bus.front(&leader).await;
+    let ann = Traveller::to_fern(&front, ACCOUNTS[0], "Ann").await;
+    let bob = Traveller::to_fern(&leader, ACCOUNTS[1], "Bob").await;
+    assert_eq!(ann.number, bob.number);
+    let mut here = ann.join(&leader).await;
+    let there = bob.join(&leader).await;
+    // When the auth connection ends, so does the game connection.
+    drop(ann);
+    while here.game.hear().await.is_some() {}
+    drop(there);
+    front.stop().await;
+    leader.stop().await;
+}
+
+#[tokio::test]
+async fn a_front_finds_the_next_leader() {
+    let Some(bus) = Bus::start() else { return };
+    let leader = bus.leader(tempfile::tempdir().unwrap()).await;
+    let front = bus.front(&leader).await;
+    let (connection, mut notices) = front.vault.connect().await.unwrap();
+    let folder = leader.stop().await;
+    assert_eq!(notices.recv().await, None, "the leader has ended the session");
+    assert_eq!(connection.refs(1).await, Err(NetError::InternalError));
+    assert!(front.vault.is_failing());
+    assert_eq!(front.vault.connect().await.unwrap_err(), NetError::InternalError);
+
+    let leader = bus.leader(folder).await;
+    serves(&front.vault).await;
+    let (mut ann, a) = Player::enter(&front, ANN, "Ann").await;
+    assert!(is_online(&leader, a).await);
+    assert!(!ann.refs(a).await.is_empty());
+    front.stop().await;
+    leader.stop().await;
+}
+
+/// The permissions in the documentation suffice.
+#[tokio::test]
+async fn each_process_logs_in_to_the_bus_with_its_own_key() {
+    let [of_leader, of_front] = [(); 2].map(|()| KeyPair::new_user());
+    let users = format!(
+        "authorization {{ users: [
+            {{ nkey: \"{}\", permissions: {{
+                publish: [\"ww.shard.1.leader\", \"ww.shard.1.down.>\"],
+                subscribe: [\"ww.shard.1.up.>\"] }} }}
+            {{ nkey: \"{}\", permissions: {{
+                publish: [\"ww.shard.1.up.>\"],
+                subscribe: [\"ww.shard.1.leader\", \"ww.shard.1.down.front.>\"] }} }}
+        ] }}",
+        of_leader.public_key(),
+        of_front.public_key(),
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let settings = folder.path().join("nats.conf");
+    std::fs::write(&settings, users).unwrap();
+    let Some(bus) = Bus::start_with(Some(settings)) else { return };
+    let key = |name: &str, pair: &KeyPair| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, format!("{}\n", pair.seed().unwrap())).unwrap();
+        move |config: &mut ShardConfig| config.cluster.bus_key = file
+    };
+    let leader = bus.leader_with(tempfile::tempdir().unwrap(), key("leader.nk", &of_leader)).await;
+    let front = bus.front_with(&leader, key("front.nk", &of_front)).await;
+    let (_, a) = Player::enter(&front, ANN, "Ann").await;
+    assert!(is_online(&leader, a).await);
+    front.stop().await;
+    leader.stop().await;
+}
+
+/// What workers sent, and what was acknowledged.
+#[derive(Debug, Default)]
+struct History {
+    /// The highest number of each node.
+    sent: BTreeMap<u32, u32>,
+    acknowledged: BTreeMap<u32, u32>,
+    made: HashSet<u32>,
+    refused: usize,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_lost_when_the_bus_fails() {
+    let Some(mut bus) = Bus::start() else { return };
+    let leader = bus.leader(tempfile::tempdir().unwrap()).await;
+    let front = bus.front(&leader).await;
+    let history = Arc::<Mutex<History>>::default();
+    let workers: Vec<_> = (0..8)
+        .map(|number| {
+            let name = format!("Worker{number}");
+            let (vault, history) = (front.vault.clone(), Arc::clone(&history));
+            let accounts = leader.vault.clone();
+            tokio::spawn(async move {
+                accounts.add_account(&name, &name, AccountFlags::User).await.unwrap();
+                loop {
+                    if work(&vault, &name, &history).await.is_err() {
+                        history.lock().unwrap().refused += 1;
+                        serves(&vault).await;
+                    }
+                }
+            })
+        })
+        .collect();
+    progress(&history).await;
+    // Too short for sessions to end.
+    bus.signal("-STOP");
+    sleep(Duration::from_secs(1)).await;
+    bus.signal("-CONT");
+    progress(&history).await;
+    assert_eq!(history.lock().unwrap().refused, 0);
+    bus.kill();
+    bus.run();
+    progress(&history).await;
+    assert_eq!(history.lock().unwrap().refused, 0);
+    // Long enough.
+    bus.signal("-STOP");
+    let ended = async {
+        while !front.vault.is_failing() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, ended).await.unwrap();
+    bus.signal("-CONT");
+    progress(&history).await;
+    workers.iter().for_each(tokio::task::JoinHandle::abort);
+
+    for worker in workers {
+        assert!(worker.await.unwrap_err().is_cancelled());
+    }
+
+    let history = std::mem::take(&mut *history.lock().unwrap());
+    assert!(history.refused > 0);
+    for (node, sent) in &history.sent {
+        let stored = leader.vault.show(*node).await.unwrap();
+        let stored = stored["Text_1"].as_str().map_or(0, |text| text.parse().unwrap());
+        let acknowledged = history.acknowledged.get(node).copied().unwrap_or_default();
+        assert!((acknowledged..=*sent).contains(&stored), "{node}: {acknowledged} {stored} {sent}");
+    }
+    let problems = leader.vault.check().await.unwrap();
+    assert!(problems.iter().all(|finding| !finding.problem), "{problems:?}");
+    front.stop().await;
+    leader.stop().await;
+}
+
+/// Waits until more has been acknowledged.
+async fn progress(history: &Mutex<History>) {
+    let count = || history.lock().unwrap().acknowledged.values().sum::<u32>();
+    let wanted = count() + 200;
+    let done = async {
+        while count() < wanted {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, done).await.expect("no requests are answered");
+}
+
+/// Saves until a request fails.
+async fn work(vault: &Vault, name: &str, history: &Mutex<History>) -> Result<(), NetError> {
+    let (connection, mut notices) = vault.connect().await?;
+    let fields = login_fields(name, name, 5, 6);
+    let login = Login {
+        name: name.to_owned(),
+        client_challenge: fields.client_challenge,
+        server_challenge: 6,
+        proof: fields.challenge_hash,
+        address: None,
+    };
+    let known = connection.log_in(login).await?.players;
+    let player = match known.first() {
+        Some(player) => player.id,
+        None => connection.create_player(name.to_owned(), "male".to_owned()).await?.id,
+    };
+    connection.set_player(player).await?;
+    loop {
+        let note = VaultNode { node_type: Some(NodeType::TextNote), ..VaultNode::default() };
+        let node = connection.create(encoded(&note)).await?;
+        assert!(history.lock().unwrap().made.insert(node), "node {node} was created twice");
+        connection.add(player, node, player).await?;
+        for number in 1..=20 {
+            history.lock().unwrap().sent.insert(node, number);
+            let text = number.to_string();
+            let text = VaultNode { text_1: Some(text.as_str().into()), ..VaultNode::default() };
+            connection.save(node, Uuid([1; 16]), encoded(&text)).await?;
+            history.lock().unwrap().acknowledged.insert(node, number);
+            while notices.due().is_some() {}
+        }
+    }
+}
+
+fn encoded(node: &VaultNode<'_>) -> Vec<u8> {
+    let mut writer = Writer::new();
+    node.encode(&mut writer).unwrap();
+    writer.into_bytes()
+}
