@@ -376,7 +376,7 @@ impl Note {
     pub(crate) fn resync(skipped: &Range<u64>) -> Self {
         let bytes = skipped.end - skipped.start;
         let plural = if bytes == 1 { "" } else { "s" };
-        let text = format!("decoding resumes after {bytes} skipped byte{plural}");
+        let text = format!("decoding resumes after {bytes} missing or unreadable byte{plural}");
         Self::new(NoteKind::Resync, text)
     }
 

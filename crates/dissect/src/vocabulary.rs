@@ -50,6 +50,11 @@ pub trait Vocabulary: fmt::Debug + Sync {
         Vec::new()
     }
 
+    /// All fields that the records of [`holders`](Self::holders) can have.
+    fn holder_fields(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// The tags of a class of objects and of all classes derived from it; `None` if the class is
     /// unknown.
     fn derived(&self, class: &str, definitions: &Definitions) -> Option<Vec<i64>> {

@@ -88,7 +88,7 @@ export const position = (selection, wanted) =>
   request(`/api/position${query({ selection, ...wanted })}`);
 
 /**
- * @param {{filter: string, search: string, stream: number | null}} wanted
+ * @param {{filter: string, search: string, match_case?: boolean, stream: number | null}} wanted
  * @returns {Promise<T.SelectionStatus>}
  */
 export const select = (wanted) => post("/api/selections", wanted);

@@ -1,6 +1,7 @@
 // The messages that a proxy holds, and an editor for them and for additional messages.
 
 import * as api from "./api.js";
+import { Completion } from "./completion.js";
 import { byId, debounce, element, inputById, setAttribute, setLines, setText } from "./dom.js";
 import { Form } from "./form.js";
 import { grouped } from "./format.js";
@@ -19,11 +20,11 @@ const connection = /** @type {HTMLSelectElement} */ (byId("connection"));
 const receiver = /** @type {HTMLSelectElement} */ (byId("receiver"));
 const name = inputById("message-name");
 const hold = inputById("hold");
-const buttons = { release: byId("release"), drop: byId("drop"), send: byId("send") };
+const buttons = { release: byId("release"), drop: byId("drop"), send: byId("send"), revert: byId("revert") };
 
 /**
- * What is edited: a held message, or an additional one.
- * @typedef {{held: T.Held | null, isChanged: boolean, original: string}} Edit
+ * What is edited: a held message, or an additional one; its fields before any edit; its bytes then, or "".
+ * @typedef {{held: T.Held | null, fields: Json, original: string}} Edit
  */
 
 /** @type {Edit | null} */
@@ -31,6 +32,8 @@ let edited = null;
 /** How often the fields were changed, so that late answers are ignored. */
 let version = 0;
 let isJson = false;
+/** The edits of held messages that are not shown, as JSON. @type {Map<string, string>} */
+const drafts = new Map();
 /** Messages that were decided on, which a late report can still list. @type {Set<string>} */
 const decided = new Set();
 /** The filters that the proxy last reported. */
@@ -55,10 +58,16 @@ function update() {
   setText(opener, held.length ? `Breakpoints (${grouped(held.length)})` : "Breakpoints");
   setText(byId("held-count"), held.length ? `${grouped(held.length)} held` : "nothing is held");
   const own = edited?.held ? keyOf(edited.held) : null;
+  const latest = held.find((it) => keyOf(it) === own);
+  if (edited && latest) edited.held = latest;
+  for (const key of drafts.keys()) if (!held.some((it) => keyOf(it) === key)) drafts.delete(key);
   const items = held.map((it) => {
     const key = keyOf(it);
     const item = element("div", { role: "option", id: `held-${key}`, "aria-selected": key === own, class: it.from });
-    item.append(element("b", {}, it.name), element("small", {}, `${it.from}, connection ${it.connection}, ${Math.round(it.seconds)} s`));
+    const about = [it.from, `connection ${it.connection}`, `${Math.round(it.seconds)} s`];
+    if (key === own ? isEdited() : drafts.has(key)) about.push("edited");
+    if (it.receiver_ended) about.push(`the ${receiverOf(it)} has closed the connection`);
+    item.append(element("b", { title: it.name }, it.name), element("small", { class: it.receiver_ended ? "wrong" : "" }, about.join(", ")));
     item.addEventListener("click", () => edit(it));
     return item;
   });
@@ -73,8 +82,30 @@ function update() {
   const now = (live.filters ?? []).join(" or ");
   if (now !== filters && document.activeElement !== hold) hold.value = now;
   filters = now;
-  if (edited?.held && !held.some((it) => keyOf(it) === own)) close("the message is no longer held");
+  if (edited?.held && !latest) {
+    const isOpen = connections.some((it) => it.connection === edited?.held?.connection);
+    close(isOpen ? "the message is no longer held" : "the message was dropped: its connection has ended");
+  }
   if (!edited && held[0]) edit(held[0]);
+  advise();
+}
+
+/** Who receives a held message. @param {T.Held} held */
+const receiverOf = (held) => (held.from === "client" ? "server" : "client");
+
+/** Whether the shown fields differ from those of the held message. */
+const isEdited = () => edited?.held != null && fieldsText() !== format(edited.fields);
+
+/** Shows which buttons apply, and what they send. */
+function advise() {
+  const isChanged = isEdited();
+  const held = edited?.held;
+  setAttribute(buttons.release, "disabled", held && isChanged ? "" : null);
+  buttons.revert.hidden = !held || !isChanged;
+  const parts = [];
+  if (held?.receiver_ended) parts.push(`The ${receiverOf(held)} has closed the connection: whatever is sent may not arrive.`);
+  if (held) parts.push(isChanged ? "Send forwards your edits; Revert discards them." : "Release forwards the message unchanged.");
+  setText(byId("decision"), parts.join(" "));
 }
 
 /** Edits a held message. @param {T.Held} held */
@@ -83,7 +114,16 @@ function edit(held) {
   const fields = line !== null && typeof line === "object" && "fields" in line ? line.fields : {};
   connection.value = String(held.connection);
   receiver.value = held.from === "client" ? "server" : "client";
-  open({ held, isChanged: false, original: "" }, held.name, fields ?? {});
+  keepDraft();
+  open({ held, fields: fields ?? {}, original: "" }, held.name, drafts.get(keyOf(held)));
+}
+
+/** Keeps the edits of the shown message. */
+function keepDraft() {
+  if (!edited?.held) return;
+  const key = keyOf(edited.held);
+  if (isEdited() && !decided.has(key)) drafts.set(key, fieldsText());
+  else drafts.delete(key);
 }
 
 /**
@@ -93,12 +133,13 @@ function edit(held) {
  * @param {string} [to]
  */
 function compose(title, fields, to) {
+  keepDraft();
   if (to) receiver.value = to;
-  open({ held: null, isChanged: true, original: "" }, title, fields);
+  open({ held: null, fields, original: "" }, title);
 }
 
-/** @param {Edit} next @param {string} title @param {Json} fields */
-function open(next, title, fields) {
+/** @param {Edit} next @param {string} title @param {string} [draft] edited fields */
+function open(next, title, draft) {
   edited = next;
   editor.hidden = false;
   const isHeld = next.held !== null;
@@ -109,11 +150,23 @@ function open(next, title, fields) {
   byId("template").hidden = isHeld;
   setText(byId("editor-title"), isHeld ? `Held: ${title}` : "New message");
   setText(byId("editor-problem"), "");
-  form.show(title, fields);
-  text.value = format(fields);
+  text.value = draft ?? format(next.fields);
+  showForm(title, text.value);
+  showBytes("", "");
   version++;
   void encode();
   draw();
+  advise();
+}
+
+/** Shows fields as a form, unless they are not JSON. @param {string} title @param {string} fields */
+function showForm(title, fields) {
+  try {
+    form.show(title, parse(fields));
+  } catch {
+    // Only the text can be edited.
+    if (!isJson) setJson(true);
+  }
 }
 
 /** @param {string} [why] */
@@ -135,9 +188,15 @@ function draw() {
 const fieldsText = () => (isJson ? text.value : format(form.value));
 
 function changed() {
-  if (edited) edited.isChanged = true;
   version++;
+  advise();
   refresh();
+}
+
+/** Another message is composed, so its bytes are not compared with those of the one before. */
+function renamed() {
+  if (edited) edited.original = "";
+  changed();
 }
 
 const refresh = debounce(120, () => void encode());
@@ -145,7 +204,13 @@ const refresh = debounce(120, () => void encode());
 /** Shows the bytes of the message as it is, or what is wrong with it. */
 async function encode() {
   const own = version;
-  if (!edited || connection.value === "") return;
+  if (!edited) return;
+  const isNamed = name.value.trim() !== "";
+  if (!isNamed || connection.value === "") {
+    setText(byId("editor-problem"), isNamed ? "No connection is open that could carry the message." : "");
+    setAttribute(buttons.send, "disabled", "");
+    return showBytes("", "");
+  }
   const wrong = byId("editor-problem");
   const request = {
     request: "encode",
@@ -159,8 +224,8 @@ async function encode() {
     const [answer] = await ask(request);
     if (own !== version) return;
     const bytes = String(answer?.bytes ?? "");
-    if (!edited.isChanged || !edited.original) edited.original ||= bytes;
-    showBytes(bytes, edited.original);
+    if (!edited.held || !isEdited()) edited.original ||= bytes;
+    showBytes(bytes, edited.original || bytes);
     form.blame(null, "");
     setText(wrong, "");
     setAttribute(text, "aria-invalid", null);
@@ -170,7 +235,8 @@ async function encode() {
     const problem = error instanceof Error ? error.message : String(error);
     const field = error instanceof api.Refused ? (error.field ?? null) : null;
     const isShown = form.blame(field, problem) && !isJson;
-    setLines(wrong, isShown ? "" : problem);
+    // A name that is still being typed is not wrong.
+    setLines(wrong, isShown || document.activeElement === name ? "" : problem);
     setAttribute(text, "aria-invalid", true);
     setAttribute(buttons.send, "disabled", "");
   }
@@ -196,12 +262,14 @@ function showBytes(digits, original) {
 /** @param {Record<string, unknown>} request @param {string} done */
 async function carryOut(request, done) {
   const own = edited;
+  const isLate = own?.held?.receiver_ended ?? false;
   try {
     await ask(request);
     if (own?.held) decided.add(keyOf(own.held));
+    if (own?.held) drafts.delete(keyOf(own.held));
     // Another message may have been opened meanwhile.
     if (edited === own) close();
-    set("message", done);
+    set("message", isLate && request["request"] !== "drop" ? `${done}, after the receiver had closed the connection: it may not have arrived` : done);
     set("live", await api.live());
   } catch (error) {
     report(error);
@@ -229,7 +297,16 @@ buttons.send.addEventListener("click", () => {
   }
 });
 byId("compose").addEventListener("click", () => compose("", {}));
-byId("discard").addEventListener("click", () => close());
+byId("discard").addEventListener("click", () => {
+  keepDraft();
+  close();
+});
+buttons.revert.addEventListener("click", () => {
+  if (!edited?.held) return;
+  drafts.delete(keyOf(edited.held));
+  open({ ...edited, original: "" }, edited.held.name);
+  buttons.release.focus();
+});
 byId("as-json").addEventListener("click", () => {
   if (isJson) {
     try {
@@ -238,16 +315,31 @@ byId("as-json").addEventListener("click", () => {
       return setLines(byId("editor-problem"), error instanceof Error ? error.message : String(error));
     }
   } else text.value = format(form.value);
-  isJson = !isJson;
+  setJson(!isJson);
+  void encode();
+});
+
+/** @param {boolean} wanted whether fields are edited as JSON */
+function setJson(wanted) {
+  isJson = wanted;
   setAttribute(byId("as-json"), "aria-pressed", isJson);
   byId("form").hidden = isJson;
   byId("json-entry").hidden = !isJson;
-  void encode();
-});
+}
+
 text.addEventListener("input", changed);
-name.addEventListener("input", changed);
-connection.addEventListener("change", changed);
-receiver.addEventListener("change", changed);
+name.addEventListener("input", renamed);
+name.addEventListener("change", refresh);
+connection.addEventListener("change", renamed);
+receiver.addEventListener("change", renamed);
+
+new Completion({ input: hold, listbox: byId("hold-suggestions") });
+new Completion({
+  input: name,
+  listbox: byId("name-suggestions"),
+  fits: ({ kind, text }) => kind === "message" && text.includes("."),
+  taken: renamed,
+});
 
 /** Fills in the fields of the last message of the same name. */
 byId("template").addEventListener("click", async () => {

@@ -1,9 +1,8 @@
 // The bytes of each layer of a message. Selecting a byte selects its field, and vice versa.
 
 import { byId, element, setAttribute, setText } from "./dom.js";
-import { hasParts, plainPathOf } from "./fields.js";
+import { colourOf, hasParts } from "./fields.js";
 import { bytesOf, hex } from "./format.js";
-import { colour } from "./paths.js";
 import { Rows } from "./rows.js";
 import { set, values, watch } from "./store.js";
 
@@ -74,7 +73,7 @@ function fill(row, position) {
     }
     setText(cell, hex(byte, 2));
     const owner = layer.owners[index] ?? -1;
-    const own = owner >= 0 && !hasParts(owner) ? ` ${colour(plainPathOf(owner))}` : "";
+    const own = owner >= 0 && !hasParts(owner) ? ` ${colourOf(owner)}` : "";
     const isChosen = index >= from && index < to;
     cell.className = `byte${own}${isChosen ? " chosen" : ""}${index === cursor ? " cursor" : ""}`;
     setAttribute(cell, "data-byte", index);
@@ -243,7 +242,7 @@ function showBits() {
       "button",
       {
         type: "button",
-        class: `${owner >= 0 ? colour(plainPathOf(owner)) : ""}${isChosen ? " chosen" : ""}`,
+        class: `${owner >= 0 ? colourOf(owner) : ""}${isChosen ? " chosen" : ""}`,
         "aria-label": `bit ${bit}: ${value}`,
         "aria-pressed": isChosen,
       },

@@ -14,10 +14,15 @@ const MAX_LISTED = 1000;
 
 /** @type {T.Conversation[]} */
 let conversations = [];
-/** On which side of the proxy each conversation is, by number. @type {Map<number, "client" | "server">} */
+/**
+ * On which side of the proxy each conversation is, by number, and the address of its client.
+ * @type {Map<number, {side: "client" | "server", client: string | null}>}
+ */
 const legs = new Map();
-/** The ends of connections that the proxy has reported. */
-const ends = { clients: new Set(), servers: new Set() };
+/** The connections that the proxy has reported, by the address of the client. @type {Map<string, number>} */
+const numbers = new Map();
+/** The servers of these. @type {Set<string>} */
+const servers = new Set();
 /** How far apart in the list the two sides of a connection can be. */
 const MAX_APART = 64;
 /** @type {Record<"client" | "server", string>} */
@@ -67,7 +72,7 @@ function fill(row, position) {
   const seconds = Number(BigInt(conversation.last) - BigInt(conversation.first)) / 1e9;
   const parts = [size(bytes[0] + bytes[1]), duration(seconds)];
   const leg = legs.get(stream);
-  if (leg) parts.unshift(LEG_NAMES[leg]);
+  if (leg) parts.unshift(LEG_NAMES[leg.side], ...connectionOf(leg.client));
   if (gaps) parts.push(counted(gaps, "gap"));
   if (problems) parts.push(counted(problems, "problem"));
   if (conversation.midstream) parts.push("beginning missing");
@@ -78,7 +83,15 @@ function fill(row, position) {
   setAttribute(svg, "aria-label", `messages over time, at most ${most} per interval`);
   const isShown = values.shown.stream === stream;
   row.className = `row${isShown ? " shown" : ""}${gaps || problems ? " problem" : ""}`;
-  setAttribute(row, "title", `${client} → ${server}`);
+  setAttribute(row, "title", `${client} → ${server}\n${parts.join(" · ")}`);
+}
+
+/** The number that the proxy gives a connection, and whether it has ended. @param {string | null} client */
+function connectionOf(client) {
+  const number = client === null ? undefined : numbers.get(client);
+  if (number === undefined) return [];
+  const isOpen = values.live?.connections?.some((it) => it.connection === number) ?? false;
+  return [`connection ${number}${isOpen ? "" : ", ended"}`];
 }
 
 async function load() {
@@ -118,21 +131,20 @@ function findLegs() {
     // A proxy records the beginnings of both TCP connections at the same time, that of the client first.
     const other = conversations.slice(at + 1, at + MAX_APART).find((it) => it.first === one.first && it.transport === one.transport && !legs.has(it.stream));
     if (other && one.transport === "tcp") {
-      legs.set(one.stream, "client");
-      legs.set(other.stream, "server");
-    } else if (ends.clients.has(one.client)) legs.set(one.stream, "client");
-    else if (ends.servers.has(one.server)) legs.set(one.stream, "server");
+      legs.set(one.stream, { side: "client", client: one.client });
+      legs.set(other.stream, { side: "server", client: one.client });
+    } else if (numbers.has(one.client)) legs.set(one.stream, { side: "client", client: one.client });
+    else if (servers.has(one.server)) legs.set(one.stream, { side: "server", client: null });
   }
 }
 
 watch(["live"], () => {
-  const before = ends.clients.size;
-  for (const { client, server } of values.live?.connections ?? []) {
-    ends.clients.add(client);
-    ends.servers.add(server);
+  const before = numbers.size;
+  for (const { connection, client, server } of values.live?.connections ?? []) {
+    numbers.set(client, connection);
+    servers.add(server);
   }
-  if (ends.clients.size === before) return;
-  findLegs();
+  if (numbers.size !== before) findLegs();
   list.draw();
 });
 

@@ -1,11 +1,11 @@
 // Copies a message, or the selected field, in several formats.
 
-import { byId } from "./dom.js";
+import { byId, setAttribute } from "./dom.js";
 import { pathOf } from "./fields.js";
 import { bytesOf, hex } from "./format.js";
 import { attach } from "./menu.js";
 import { filterFor } from "./paths.js";
-import { report, set, values } from "./store.js";
+import { report, set, values, watch } from "./store.js";
 
 /** @import * as T from "./types.js" */
 
@@ -52,8 +52,9 @@ function rust(detail) {
   for (let at = 0; at < bytes.length; at += 12) {
     lines.push(`    ${[...bytes.slice(at, at + 12)].map((byte) => `0x${hex(byte, 2)}`).join(", ")},`);
   }
-  const name = detail.name.replace(/[^A-Za-z0-9]+/g, "_").toUpperCase();
-  const before = `/// ${detail.name} from the ${detail.from}, row ${detail.row}.\n`;
+  const path = values.node === null ? "" : pathOf(values.node);
+  const name = `${detail.name}${path && `.${path}`}`.replace(/[^A-Za-z0-9]+/g, "_").replace(/_$/, "").toUpperCase();
+  const before = `/// ${path && `\`${path}\` of `}${detail.name} from the ${detail.from}, row ${detail.row}.\n`;
   return `${before}const ${name}: [u8; ${bytes.length}] = [\n${lines.join("\n")}\n];\n`;
 }
 
@@ -73,7 +74,7 @@ function encode(detail) {
     return null;
   }
   // A single quote ends a quoted shell string, so it is placed outside.
-  return `printf '%s\\n' '${line.replaceAll("'", "'\\''")}' | worldwire encode --lines --hex`;
+  return `printf '%s\\n' '${line.replaceAll("'", "'\\''")}' | worldwire encode --lines --hex${values.capture?.options ?? ""}`;
 }
 
 attach(byId("copy"), byId("copy-menu"), [
@@ -83,3 +84,7 @@ attach(byId("copy"), byId("copy-menu"), [
   item("filter", filter),
   item("encode command", encode),
 ]);
+
+watch(["detail"], () => {
+  for (const id of ["copy", "mark", "bookmark", "resend"]) setAttribute(byId(id), "disabled", values.detail ? null : "");
+});

@@ -19,7 +19,7 @@ function download(format) {
 }
 
 attach(byId("export"), byId("export-menu"), [
-  { name: "Packets (pcapng)", act: () => download("pcapng") },
+  { name: "Packets of their conversations (pcapng)", act: () => download("pcapng") },
   { name: "JSON lines", act: () => download("jsonl") },
   { name: "Table (CSV)", act: () => download("csv") },
 ]);

@@ -1,7 +1,7 @@
 // The fields of a message, as a tree beside its bytes.
 
 import { byId, element, gridHead, setAttribute, setText, visible } from "./dom.js";
-import { colour, places } from "./paths.js";
+import { places } from "./paths.js";
 import { Rows } from "./rows.js";
 import { set, values, watch } from "./store.js";
 
@@ -57,12 +57,14 @@ function fill(row, position) {
   if (!twisty || !dot || !text) return;
   name.style.paddingLeft = `${Math.min(node.depth, 24) * 14 + 4}px`;
   setText(twisty, hasParts ? (isOpen ? "▾" : "▸") : "");
-  dot.className = hasParts ? "dot" : `dot ${colour(place.plain)}`;
+  dot.className = hasParts ? "dot" : `dot ${place.colour}`;
   setText(text, node.name || `[${place.index}]`);
+  setAttribute(name, "title", visible(place.path || node.name));
   setText(value, node.value);
   setAttribute(value, "title", node.value ? visible(`${node.kind}: ${node.value}`) : null);
   setText(kind, node.kind);
   setText(range, placeText(node));
+  setAttribute(range, "title", `bytes ${placeText(node)}, in hexadecimal; the end is not included`);
 }
 
 /** @param {T.FieldNode} node */
@@ -112,8 +114,8 @@ function arrange() {
 /** The path of a field, as filters take it. @param {number} number */
 export const pathOf = (number) => placed[number]?.path ?? "";
 
-/** The path of a field without numbers, for its colour. @param {number} number */
-export const plainPathOf = (number) => placed[number]?.plain ?? "";
+/** The class of a field's colour. @param {number} number */
+export const colourOf = (number) => placed[number]?.colour ?? "";
 
 /** Whether a field consists of others. @param {number} number */
 export const hasParts = (number) => placed[number]?.hasParts ?? false;
@@ -150,6 +152,7 @@ watch(["detail"], () => {
   list.top = 0;
   arrange();
   const detail = values.detail;
+  /** @type {string[]} */
   const notices = [];
   if (detail?.note !== undefined) notices.push(detail.note);
   if (detail?.error) notices.push(`! ${detail.error}`);
@@ -161,6 +164,9 @@ watch(["detail"], () => {
   const notice = byId("notice");
   notice.replaceChildren(...notices.map((text) => element("p", {}, text)));
   notice.hidden = notices.length === 0;
+  // The beginning of a conversation and its continuation after a gap are no problems.
+  const isHarmless = detail?.note !== undefined && ["opened", "resync"].includes(detail.name);
+  notice.classList.toggle("harmless", isHarmless && notices.length === 1);
   const isFile = detail?.file !== undefined || values.capture?.archive;
   const title = detail ? `${detail.name} from ${detail.from}, row ${detail.row}` : "No message selected";
   setText(byId("title"), isFile ? "" : title);

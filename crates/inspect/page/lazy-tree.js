@@ -1,6 +1,6 @@
 // A tree whose branches are loaded from the server when they are opened.
 
-import { element, setAttribute, setText, visible } from "./dom.js";
+import { debounce, element, setAttribute, setText, visible } from "./dom.js";
 import { counted } from "./format.js";
 import { Rows } from "./rows.js";
 import { report } from "./store.js";
@@ -39,6 +39,8 @@ export class LazyTree {
     /** @type {Line[]} */
     this.lines = [];
     this.generation = 0;
+    /** The latest reload. */
+    this.loading = Promise.resolve();
     this.list = new Rows({
       scroller: options.scroller,
       height: 22,
@@ -60,7 +62,43 @@ export class LazyTree {
   }
 
   /** Loads the tree from its root again. */
-  async reload() {
+  reload() {
+    this.loading = this.loadRoot();
+    return this.loading;
+  }
+
+  /**
+   * Lists what a text field asks for, which `load` reads. Enter and ↓ go to the list, and open its first row
+   * if none is chosen, once the list is the one for the text.
+   * @param {HTMLInputElement} input
+   */
+  searchWith(input) {
+    let isDue = false;
+    const start = () => {
+      if (!isDue) return this.loading;
+      isDue = false;
+      return this.reload();
+    };
+    const soon = debounce(200, start);
+    input.addEventListener("input", () => {
+      isDue = true;
+      soon();
+    });
+    input.addEventListener("keydown", async (event) => {
+      if (event.key !== "Enter" && event.key !== "ArrowDown") return;
+      event.preventDefault();
+      const text = input.value;
+      let loading = start();
+      await loading;
+      // Another list was requested in the meantime.
+      while (loading !== this.loading) await (loading = this.loading);
+      if (input.value !== text || document.activeElement !== input) return;
+      this.options.scroller.focus();
+      if (this.list.cursor < 0) this.list.move(0);
+    });
+  }
+
+  async loadRoot() {
     const own = ++this.generation;
     try {
       const lines = await this.load(null, 0, 0);

@@ -12,8 +12,10 @@ import { cancel, show } from "./filter.js";
 import { counted, grouped, oneLine, size } from "./format.js";
 import { grow } from "./messages.js";
 import { toggle } from "./notes.js";
+import { reach } from "./restore.js";
 import * as search from "./search.js";
 import "./server.js";
+import "./splitters.js";
 import { forgetStatuses, keepStatus, report, set, values, watch } from "./store.js";
 import * as timeline from "./timeline.js";
 import { visibleView } from "./worlds.js";
@@ -32,12 +34,15 @@ let isConnected = true;
 function status() {
   const capture = values.capture;
   if (!capture) return;
-  document.title = `${capture.file} – worldwire`;
-  setText(byId("file"), capture.live === "server" ? "server" : capture.file);
+  // The file of a proxy can be a temporary one that the user does not know.
+  const title = capture.live ?? capture.file;
+  document.title = `${title} – worldwire`;
+  setText(byId("file"), title);
+  byId("status").classList.toggle("wrong", !isConnected);
   const { archive } = capture;
   if (archive || capture.live === "server") {
     const state = archive ? `${counted(archive.files, "file")}, ${size(archive.size)}` : "the server is running";
-    setText(byId("status"), isConnected ? state : "not connected");
+    setText(byId("status"), isConnected ? state : "not connected: has the program stopped?");
     return;
   }
   const { selection, stream } = values.shown;
@@ -47,18 +52,26 @@ function status() {
     counted(capture.conversations, "conversation"),
   ];
   if (stream !== null) parts.push(`only conversation ${stream}`);
-  if (capture.gaps) parts.push(counted(capture.gaps, "gap"));
+  if (capture.gaps) parts.push(gaps(capture));
+  if (capture.warnings) parts.push(counted(capture.warnings, "warning"));
   if (capture.problems) parts.push(counted(capture.problems, "problem"));
   const percent = (/** @type {number} */ bytes) => `${Math.floor((100 * bytes) / Math.max(1, capture.size))} %`;
-  if (capture.following && capture.caught_up) parts.push("following the file");
+  if (capture.following && capture.caught_up) parts.push(capture.live === "proxy" ? "following the proxy" : "following the file");
   else if (!capture.complete) parts.push(`reading, ${percent(capture.bytes)}`);
   if (selection && !isFound(selection)) parts.push(`filtering, ${percent(selection.bytes)}`);
   if (capture.changed) parts.push("another program changed the file; start again to show it");
   if (selection?.error) parts.push(selection.error);
   if (capture.error) parts.push(capture.error);
-  if (!isConnected) parts.push("not connected");
+  if (!isConnected) parts.unshift("not connected: has the program stopped?");
   setText(byId("status"), oneLine(parts.join(" · ")));
   cancelButton.hidden = !selection || isFound(selection);
+}
+
+/** The number of gaps, and of those without a row. @param {T.CaptureStatus} capture */
+function gaps(capture) {
+  const { gaps: all, gaps_without_rows: hidden } = capture;
+  const text = counted(all, "gap");
+  return hidden ? `${text} (${hidden === all ? "" : `${grouped(hidden)} `}in conversations that are not decoded)` : text;
 }
 
 /** Whether a selection has all rows so far. @param {T.SelectionStatus} selection */
@@ -76,13 +89,17 @@ function heard(event) {
   if (shown.selection?.id === found.id) {
     shown.selection = found;
     grow();
+    reach();
     timeline.refresh();
     status();
   }
 }
 
 watch(["capture", "shown"], status);
-watch(["message"], () => setText(byId("message"), values.message));
+watch(["message"], () => {
+  setText(byId("message"), values.message);
+  byId("message").classList.toggle("wrong", values.message !== "" && values.message === values.fault);
+});
 cancelButton.addEventListener("click", () => void cancel());
 byId("help-open").addEventListener("click", () => help.showModal());
 byId("all").addEventListener("click", () => void show({ filter: "", stream: null }));

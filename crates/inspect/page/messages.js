@@ -28,6 +28,7 @@ let isFollowing = false;
 /** How many rows stay shown while paused. @type {number | null} */
 let paused = null;
 const times = /** @type {HTMLSelectElement} */ (byId("times"));
+const empty = byId("no-messages");
 
 scroller.append(gridHead(COLUMNS));
 
@@ -74,15 +75,31 @@ function fill(shown, position) {
     `${row.problem && row.kind === "message" ? "! incomplete  " : ""}${row.info}`,
   ];
   cells.forEach((cell, index) => setText(cell, texts[index] ?? ""));
-  const last = cells.at(-1);
-  if (last) setAttribute(last, "title", row.info ? visible(row.info) : null);
+  const titles = [null, utc(row.time), null, null, row.name, null, row.info];
+  cells.forEach((cell, index) => setAttribute(cell, "title", titles[index] ? visible(titles[index]) : null));
 }
+
+/** Says why the list is empty. @param {number} count */
+function explain(count) {
+  empty.hidden = count > 0;
+  const { capture, shown } = values;
+  const { selection, filter, stream } = shown;
+  if (count > 0 || !capture) return;
+  const isReading = selection ? !selection.complete && !selection.caught_up : !capture.complete && !capture.caught_up;
+  const within = stream === null ? "" : ` in conversation ${stream}`;
+  if (selection?.error) setText(empty, selection.error);
+  else if (isReading) setText(empty, selection ? "Filtering…" : "Reading…");
+  else if (selection) setText(empty, filter.trim() ? `No message${within} matches ${filter.trim()}` : `No messages${within}`);
+  else if (capture.live === "proxy") setText(empty, "No messages yet: the page shows them as soon as a client connects to the proxy");
+  else setText(empty, capture.following ? "No messages yet" : "The capture has no messages");
+}
+
+/** A time as the list shows it, in seconds since the start unless dates are shown. @param {string} time */
+export const timeText = (time) => (times.value === "absolute" ? utc(time) : seconds(time, values.capture?.first ?? time));
 
 /** @param {T.Row} row @param {number} position */
 function timeOf(row, position) {
-  const first = values.capture?.first ?? row.time;
-  if (times.value === "absolute") return utc(row.time);
-  if (times.value === "relative") return seconds(row.time, first);
+  if (times.value !== "delta") return timeText(row.time);
   const before = position > 0 ? rowAt(position - 1) : row;
   return before ? seconds(row.time, before.time) : "…";
 }
@@ -221,6 +238,7 @@ export function grow() {
     }
   }
   list.resize(count);
+  explain(count);
   if (isFollowing) list.scrollTo(list.lastTop);
 }
 
@@ -247,6 +265,11 @@ pauseButton.addEventListener("click", () => pause(paused === null ? list.count :
 scroller.addEventListener("wheel", (event) => {
   if (event.deltaY < 0) follow(false);
 }, { passive: true });
+
+// On a phone, the message is below the list.
+scroller.addEventListener("click", () => {
+  if (matchMedia("(max-width: 760px)").matches) byId("detail").scrollIntoView({ block: "start" });
+});
 
 watch(["capture"], grow);
 watch(["notes", "marked"], () => list.draw());

@@ -1,4 +1,4 @@
-// Names of fields: paths for filters, and colours that are the same in every message.
+// Names of fields: paths for filters, and colours.
 
 /** @import * as T from "./types.js" */
 
@@ -12,6 +12,7 @@ const COLOURS = 12;
  * @property {number} parent The index of the field around it; -1 at the top.
  * @property {boolean} hasParts
  * @property {number} index Its number among its siblings.
+ * @property {string} colour The class of its colour.
  */
 
 /**
@@ -43,10 +44,29 @@ export function places(nodes) {
     const path = node.depth === 0 && node.name === "fields" ? "" : join(isTop ? "" : (around?.path ?? ""), step);
     const plain = `${around?.plain ?? ""}.${plainStep}`;
     if (around) around.hasParts = true;
-    found.push({ path, plain, parent, hasParts: false, index });
+    found.push({ path, plain, parent, hasParts: false, index, colour: "" });
     open.push(number);
   }
+  paint(nodes, found);
   return found;
+}
+
+/**
+ * Chooses the colours of fields: the same for the same name in every message, but another one if the field
+ * before it has that.
+ * @param {T.FieldNode[]} nodes
+ * @param {Place[]} found
+ */
+function paint(nodes, found) {
+  /** @type {Place | null} */
+  let before = null;
+  for (const [number, place] of found.entries()) {
+    if (place.hasParts) continue;
+    const around = nodes[place.parent];
+    place.colour = colour(nodes[number]?.name || around?.name || "");
+    if (before && before.plain !== place.plain && before.colour === place.colour) place.colour = next(place.colour);
+    before = place;
+  }
 }
 
 /** @param {string} path @param {string} step */
@@ -55,17 +75,17 @@ function join(path, step) {
   return step.startsWith("[") ? path + step : `${path}.${step}`;
 }
 
-/**
- * The class of a field's colour.
- * @param {string} plain
- */
-export function colour(plain) {
+/** The class of the colour of a name. @param {string} name */
+function colour(name) {
   let hash = 2166136261;
-  for (let at = 0; at < plain.length; at++) {
-    hash = Math.imul(hash ^ plain.charCodeAt(at), 16777619);
+  for (let at = 0; at < name.length; at++) {
+    hash = Math.imul(hash ^ name.charCodeAt(at), 16777619);
   }
   return `c${(hash >>> 8) % COLOURS}`;
 }
+
+/** A colour that is easily distinguished from another one. @param {string} other */
+const next = (other) => `c${(Number(other.slice(1)) + 5) % COLOURS}`;
 
 /**
  * A filter that finds messages with the same value of a field.

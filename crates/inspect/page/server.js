@@ -79,16 +79,21 @@ function cell(value, title) {
   if (typeof value === "number" && /since$|^created$/i.test(title)) {
     return new Date(value * 1000).toISOString().replace("T", " ").slice(0, 19);
   }
+  if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value !== "object") return String(value);
   const { name, id } = /** @type {Record<string, unknown>} */ (value);
   if (name !== undefined) return `${name}${id === undefined ? "" : ` (${id})`}`;
-  return Object.entries(value).map(([inner, item]) => `${inner}: ${cell(item, inner)}`).join("; ");
+  const parts = Object.entries(value).map(([inner, item]) => [titleOf(inner), cell(item, inner)]);
+  return parts.filter(([, text]) => text !== "").map(([inner, text]) => `${inner}: ${text}`).join("; ");
 }
+
+/** The title of a column, from the name of a JSON member. @param {string} name */
+const titleOf = (name) => name.replace(/([a-z])([A-Z])/g, (_, end, begin) => `${end} ${begin.toLowerCase()}`).replaceAll("_", " ");
 
 /** @param {T.ServerList} list @param {T.LiveState["kick"]} kick only for a list of accounts */
 function table(list, kick) {
   const columns = [...new Set(list.rows.flatMap((row) => Object.keys(row)))];
-  const head = element("tr", {}, ...columns.map((name) => element("th", { scope: "col" }, name)));
+  const head = element("tr", {}, ...columns.map((name) => element("th", { scope: "col" }, titleOf(name))));
   if (kick) head.append(element("td", {}));
   const rows = list.rows.map((row) => {
     const shown = element("tr", {}, ...columns.map((name) => element("td", {}, cell(row[name], name))));

@@ -22,6 +22,7 @@ import { oneLine } from "./format.js";
  * @property {T.RowNote[]} notes
  * @property {T.LiveState | null} live What the running program reported.
  * @property {string} message The latest message to the user.
+ * @property {string} fault The latest one about a failure.
  */
 
 /** @type {Values} */
@@ -35,6 +36,7 @@ export const values = {
   notes: [],
   live: null,
   message: "",
+  fault: "",
 };
 
 /** @type {Map<keyof Values, (() => void)[]>} */
@@ -90,5 +92,6 @@ export const latestStatus = (answer) => statuses.get(answer.id) ?? answer;
  * @param {unknown} error
  */
 export function report(error) {
-  set("message", oneLine(error instanceof Error ? error.message : String(error)));
+  set("fault", oneLine(error instanceof Error ? error.message : String(error)));
+  set("message", values.fault);
 }

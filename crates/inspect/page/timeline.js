@@ -2,6 +2,7 @@
 
 import * as api from "./api.js";
 import { byId, element, setAttribute, setText } from "./dom.js";
+import { show } from "./filter.js";
 import { duration, grouped, seconds } from "./format.js";
 import { showRow, showTime } from "./messages.js";
 import { report, values, watch } from "./store.js";
@@ -122,12 +123,14 @@ function describe() {
     .map(({ series, number }) => {
       const mark = element("i", { class: series.name === undefined ? "series-other" : `series-${number}`, "aria-hidden": "true" });
       const name = series.name === undefined ? "others" : `${series.name} from ${series.from}`;
-      const item = element("li", {});
-      item.append(mark, element("span", {}, `${name} ${grouped(series.total)}`));
-      return item;
+      const text = `${name} ${grouped(series.total)}`;
+      const own = element("button", { type: "button", title: "Show only these" }, mark, text);
+      own.addEventListener("click", () => void show({ filter: `${series.name} and from == ${series.from}` }));
+      return element("li", {}, ...(series.name === undefined ? [mark, element("span", {}, text)] : [own]));
     });
-  if (data.gaps[0]) items.push(jump("gap", "Gap", data.gaps[0].row));
-  if (data.problems[0]) items.push(jump("problem", "Problem", data.problems[0].row));
+  // First, because the legend can be longer than the window.
+  if (data.problems[0]) items.unshift(jump("problem", "Problem", data.problems[0].row));
+  if (data.gaps[0]) items.unshift(jump("gap", "Gap", data.gaps[0].row));
   legend.replaceChildren(...items);
   out.disabled = zoom === null;
 }

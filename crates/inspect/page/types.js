@@ -30,6 +30,7 @@
  * @property {string} name
  * @property {number} seconds
  * @property {string} line
+ * @property {boolean} receiver_ended
  *
  * @typedef {object} CaptureStatus
  * @property {number} api
@@ -46,7 +47,10 @@
  * @property {number} rows
  * @property {number} conversations
  * @property {number} problems
+ * @property {number} warnings
  * @property {number} gaps
+ * @property {number} gaps_without_rows
+ * @property {string} options
  * @property {string | null} first
  * @property {string | null} last
  * @property {string} [error]

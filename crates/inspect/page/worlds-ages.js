@@ -36,9 +36,9 @@ const plane = element("div", { class: "positions", role: "region", "aria-label":
 const panel = element("section", { class: "vault" },
   element("section", { class: "tree", "aria-label": "Age and objects" }, element("div", { class: "bar" }, choice, about), list),
   element("section", { class: "halves-of-age" },
-    element("section", { class: "stack", "aria-label": "Object state" }, element("div", { class: "bar" }, title), element("div", { class: "slider" }, moment, momentText), form, history),
+    element("section", { class: "stack", "aria-label": "Object state" }, element("div", { class: "bar" }, title), element("div", { class: "slider" }, element("span", { "aria-hidden": "true" }, "Change"), moment, momentText), form, history),
     element("section", { class: "stack", "aria-label": "Positions from above" },
-      element("div", { class: "bar" }, element("h2", {}, "Positions"), play), element("div", { class: "slider" }, time, timeText), plane)));
+      element("div", { class: "bar" }, element("h2", {}, "Positions"), play), element("div", { class: "slider" }, element("span", { "aria-hidden": "true" }, "Time"), time, timeText), plane)));
 
 /** The shown age. @type {number | null} */
 let age = null;
@@ -106,6 +106,10 @@ function fill() {
     return element("label", { class: at === last ? "changed" : "" }, element("span", {}, name), input);
   });
   form.replaceChildren(...rows);
+  const lines = [...history.querySelectorAll("tr[data-row]")];
+  const own = lines.filter((line) => line.getAttribute("data-row") === String(change?.row));
+  for (const line of lines) line.classList.toggle("current", own.includes(line));
+  own[0]?.scrollIntoView({ block: "nearest" });
 }
 
 /** Loads the objects and positions of the chosen age. */

@@ -1,7 +1,7 @@
 // KI: the files of an archive as a tree with search, each with its fields and bytes, text or picture.
 
 import * as api from "./api.js";
-import { byId, debounce, element, setAttribute, setText, visible } from "./dom.js";
+import { byId, element, setAttribute, setText, visible } from "./dom.js";
 import { counted, size } from "./format.js";
 import { LazyTree } from "./lazy-tree.js";
 import * as editor from "./object-editor.js";
@@ -158,13 +158,7 @@ exporter.addEventListener("click", () => {
   set("message", `exporting ${shown.path}`);
 });
 fileView.addEventListener("keydown", editor.key);
-search.addEventListener("input", debounce(150, () => tree.reload()));
-search.addEventListener("keydown", (event) => {
-  if (event.key !== "Enter" && event.key !== "ArrowDown") return;
-  event.preventDefault();
-  files.focus();
-  if (tree.list.cursor < 0) tree.list.move(0);
-});
+tree.searchWith(search);
 files.addEventListener("focus", () => {
   if (tree.list.cursor < 0 && tree.list.count > 0) tree.list.move(0);
 });

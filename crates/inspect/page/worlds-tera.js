@@ -5,7 +5,7 @@ import * as api from "./api.js";
 import { element, gridHead, gridRow, setAttribute, setText } from "./dom.js";
 import { counted, grouped } from "./format.js";
 import { showRow } from "./messages.js";
-import { colour, places } from "./paths.js";
+import { places } from "./paths.js";
 import { Rows } from "./rows.js";
 import { report, set, values } from "./store.js";
 import { MESSAGES, register, showView } from "./worlds.js";
@@ -260,7 +260,7 @@ function layout(it) {
   const colours = [];
   const rows = it.nodes.slice(0, MAX_FIELDS).map((node, number) => {
     const place = placed[number];
-    const own = place && !place.hasParts ? colour(place.plain) : null;
+    const own = place && !place.hasParts ? place.colour : null;
     if (own) for (let at = node.start[0]; at < Math.min(node.end[0], MAX_BYTES); at++) colours[at] = own;
     const name = element("th", { scope: "row" });
     name.style.paddingLeft = `${Math.min(node.depth, 24) * 12 + 4}px`;

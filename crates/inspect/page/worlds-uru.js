@@ -2,11 +2,11 @@
 // nodes come from the messages of a capture, or from a running shard, where fields can be edited.
 
 import * as api from "./api.js";
-import { debounce, element, setText, throttle } from "./dom.js";
+import { element, setText, throttle } from "./dom.js";
 import { drawn } from "./drawing.js";
 import { counted, utc } from "./format.js";
 import { LazyTree } from "./lazy-tree.js";
-import { showRow } from "./messages.js";
+import { showRow, timeText } from "./messages.js";
 import { report, set, values } from "./store.js";
 import { MESSAGES, register, showView } from "./worlds.js";
 
@@ -27,7 +27,7 @@ const search = element("input", {
   id: "vault-search",
   type: "text",
   "aria-label": "Search nodes",
-  placeholder: "Search number or text   ( / )",
+  placeholder: "Search nodes: number or text   ( / )",
   autocomplete: "off",
   spellcheck: "false",
   maxlength: 1000,
@@ -264,13 +264,13 @@ function show(node) {
  * @param {{row: number, time: string, from: string, values: T.NamedValue[]}[]} changes
  */
 export function historyTable(changes) {
-  const head = element("tr", {}, ...["Row", "Time, UTC", "From", "Field", "Value"].map((name) => element("th", { scope: "col" }, name)));
+  const head = element("tr", {}, ...["Row", "Time", "From", "Field", "Value"].map((name) => element("th", { scope: "col" }, name)));
   const shown = changes.slice(-MAX_SHOWN);
   const lines = shown.flatMap((change) =>
     change.values.slice(0, MAX_SHOWN).map((field, at) => {
       const button = element("button", { type: "button", "aria-label": `Show row ${change.row}` }, String(change.row));
       button.addEventListener("click", () => showMessage(change.row));
-      return element("tr", {}, element("td", {}, at === 0 ? button : ""), element("td", {}, at === 0 ? utc(change.time) : ""),
+      return element("tr", { "data-row": change.row }, element("td", {}, at === 0 ? button : ""), element("td", at === 0 ? { title: `${utc(change.time)} UTC` } : {}, at === 0 ? timeText(change.time) : ""),
         element("td", {}, at === 0 ? change.from : ""), element("td", {}, field.game ?? field.name), element("td", {}, field.value));
     }));
   const table = element("table", {}, element("thead", {}, head), element("tbody", {}, ...lines));
@@ -320,13 +320,7 @@ function box(line, x, y, parent) {
   return made;
 }
 
-search.addEventListener("input", debounce(200, () => tree.reload()));
-search.addEventListener("keydown", (event) => {
-  if (event.key !== "Enter" && event.key !== "ArrowDown") return;
-  event.preventDefault();
-  nodes.focus();
-  if (tree.list.cursor < 0) tree.list.move(0);
-});
+tree.searchWith(search);
 nodes.addEventListener("focus", () => {
   if (tree.list.cursor < 0 && tree.list.count > 0) tree.list.move(0);
 });

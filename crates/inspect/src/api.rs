@@ -22,7 +22,7 @@ use crate::live;
 use crate::message::message;
 use crate::notes::{MAX_FILE, NoteList, Tag};
 use crate::page;
-use crate::selection::{Chosen, Selection};
+use crate::selection::{Chosen, Search, Selection};
 use crate::state::State;
 use crate::timeline::{Period, Timeline, timeline};
 use crate::worlds::{self, ArchiveSummary};
@@ -103,7 +103,12 @@ pub(crate) struct CaptureStatus {
     rows: usize,
     conversations: usize,
     problems: u64,
+    warnings: u64,
+    /// Gaps in all conversations, and those that have no row because nothing was decoded.
     gaps: u64,
+    gaps_without_rows: u64,
+    /// The options with which `worldwire encode` uses the same definitions, for a shell.
+    options: String,
     /// Times of the first packet and the last row, in nanoseconds since 1970, as text.
     first: Option<String>,
     last: Option<String>,
@@ -136,7 +141,10 @@ pub(crate) fn status(state: &State) -> CaptureStatus {
         rows: index.len(),
         conversations: index.conversations.len(),
         problems: index.problems,
-        gaps: index.gaps,
+        warnings: index.warnings,
+        gaps: index.gaps.max(index.conversations.gaps()),
+        gaps_without_rows: index.conversations.gaps().saturating_sub(index.gaps),
+        options: state.options.clone(),
         first,
         last,
         error: index.fault.clone(),
@@ -282,6 +290,8 @@ pub(crate) fn unreadable(error: &JsonRejection) -> Refusal {
 struct Request {
     filter: String,
     search: String,
+    /// Whether the search distinguishes upper and lower case.
+    match_case: bool,
     stream: Option<u64>,
 }
 
@@ -295,7 +305,8 @@ async fn select(
     }
     // Resolving a filter collects the names of all definitions.
     let begin = move |state: &Arc<State>| {
-        let Request { filter, search, stream } = &request;
+        let Request { filter, search, match_case, stream } = &request;
+        let search = Search { text: search, match_case: *match_case };
         let chosen = Chosen::parse(state, *stream, filter, search)?;
         let selection = state.selections.start(state, chosen)?;
         Ok(selection.status())

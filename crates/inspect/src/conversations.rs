@@ -7,7 +7,13 @@ use crate::index::Index;
 
 /// All conversations so far, by number.
 #[derive(Debug, Default)]
-pub(crate) struct Conversations(Vec<Option<Conversation>>);
+pub(crate) struct Conversations {
+    all: Vec<Option<Conversation>>,
+    /// Of all of them.
+    gaps: u64,
+    /// The times of the first and last packet of all of them.
+    span: Option<(i64, i64)>,
+}
 
 /// A conversation.
 #[derive(Clone, Debug, Serialize)]
@@ -50,10 +56,15 @@ impl Conversations {
     pub(crate) fn set(&mut self, overview: &Overview) {
         // The reader numbers conversations. The packets that open them limit the memory.
         let Ok(index) = usize::try_from(overview.stream) else { return };
-        if self.0.len() <= index {
-            self.0.resize(index + 1, None);
+        if self.all.len() <= index {
+            self.all.resize(index + 1, None);
         }
-        if let Some(place) = self.0.get_mut(index) {
+        if let Some(place) = self.all.get_mut(index) {
+            let before = place.as_ref().map_or(0, |known| known.gaps);
+            self.gaps = self.gaps.saturating_sub(before).saturating_add(overview.gaps);
+            let (begin, end) = (overview.first.0, overview.last.0);
+            let (first, last) = self.span.unwrap_or((begin, end));
+            self.span = Some((first.min(begin), last.max(end)));
             *place = Some(Conversation {
                 stream: overview.stream,
                 client: overview.client.to_string(),
@@ -72,14 +83,24 @@ impl Conversations {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.all.len()
+    }
+
+    /// The times of the first and last packet of all conversations.
+    pub(crate) fn span(&self) -> Option<(i64, i64)> {
+        self.span
+    }
+
+    /// The number of gaps in all conversations.
+    pub(crate) fn gaps(&self) -> u64 {
+        self.gaps
     }
 }
 
 /// The conversations from this number, at most [`MAX_LISTED`].
 pub(crate) fn list(index: &Index, start: usize, count: usize) -> Vec<ConversationRow<'_>> {
     let end = start.saturating_add(count.min(MAX_LISTED)).min(index.conversations.len());
-    let known = index.conversations.0.get(start..end).unwrap_or_default();
+    let known = index.conversations.all.get(start..end).unwrap_or_default();
     let mut sparklines = vec![vec![0_u32; PARTS]; known.len()];
     if let Some((first, last)) = index.span() {
         let duration = i128::from(last) - i128::from(first) + 1;

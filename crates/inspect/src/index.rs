@@ -115,6 +115,7 @@ pub(crate) struct Index {
     /// The times of the first and last row.
     span: Option<(i64, i64)>,
     pub(crate) problems: u64,
+    pub(crate) warnings: u64,
     pub(crate) gaps: u64,
     /// Whether the capture was read to its end.
     pub(crate) is_complete: bool,
@@ -164,6 +165,7 @@ impl Index {
             conversations: Conversations::default(),
             span: None,
             problems: 0,
+            warnings: 0,
             gaps: 0,
             is_complete: false,
             fault: None,
@@ -209,6 +211,7 @@ impl Index {
         let (first, last) = self.span.unwrap_or((begin, new.time));
         self.span = Some((first.min(begin), last.max(new.time)));
         self.problems += u64::from(new.is_problem);
+        self.warnings += u64::from(new.kind == RowKind::Warning);
         self.gaps += u64::from(new.kind == RowKind::Gap);
         Ok(())
     }
@@ -303,9 +306,12 @@ impl Index {
         }
     }
 
-    /// The time of the first packet, and the latest time of a row.
+    /// The time of the first packet, and the latest time of a row or of a packet of a conversation,
+    /// which can have no rows.
     pub(crate) fn span(&self) -> Option<(i64, i64)> {
-        self.span
+        let of_rows = self.span.into_iter();
+        let all = of_rows.chain(self.conversations.span());
+        all.reduce(|(first, last), (begin, end)| (first.min(begin), last.max(end)))
     }
 
     /// Stops indexing, and states what is missing.

@@ -29,6 +29,7 @@ files! {
     "/breakpoints.js", SCRIPT, "breakpoints.js";
     "/bytes.js", SCRIPT, "bytes.js";
     "/compare.js", SCRIPT, "compare.js";
+    "/completion.js", SCRIPT, "completion.js";
     "/conversations.js", SCRIPT, "conversations.js";
     "/copy.js", SCRIPT, "copy.js";
     "/dom.js", SCRIPT, "dom.js";
@@ -47,9 +48,11 @@ files! {
     "/object-editor.js", SCRIPT, "object-editor.js";
     "/object-form.js", SCRIPT, "object-form.js";
     "/paths.js", SCRIPT, "paths.js";
+    "/restore.js", SCRIPT, "restore.js";
     "/rows.js", SCRIPT, "rows.js";
     "/search.js", SCRIPT, "search.js";
     "/server.js", SCRIPT, "server.js";
+    "/splitters.js", SCRIPT, "splitters.js";
     "/store.js", SCRIPT, "store.js";
     "/timeline.js", SCRIPT, "timeline.js";
     "/worlds.js", SCRIPT, "worlds.js";

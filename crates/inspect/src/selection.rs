@@ -65,6 +65,14 @@ impl SelectionStatus {
     }
 }
 
+/// A text to search for in all values and message names. Pairs of digits after `hex:` are bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Search<'s> {
+    pub(crate) text: &'s str,
+    /// Whether upper and lower case differ.
+    pub(crate) match_case: bool,
+}
+
 /// The selections of all clients.
 #[derive(Debug, Default)]
 pub(crate) struct Selections {
@@ -80,34 +88,31 @@ const MAX_COLLECTING: usize = 4;
 const PATIENCE: Duration = Duration::from_millis(20);
 
 impl Chosen {
-    /// Parses a filter, and a text to search for in all values and message names. Pairs of digits
-    /// after `hex:` are bytes. A filter with a message, field or value that cannot exist is
+    /// Parses a filter and a search. A filter with a message, field or value that cannot exist is
     /// refused.
     pub(crate) fn parse(
         state: &State,
         stream: Option<u64>,
         filter: &str,
-        search: &str,
+        search: Search<'_>,
     ) -> Result<Self, Refusal> {
-        let (mut text, mut remarks) = (String::new(), Vec::new());
+        let mut remarks = Vec::new();
         let resolver = Resolver::new(state.recording.definitions());
+        let mut wanted = None;
         if !filter.trim().is_empty() {
             let own = parse(filter)?.resolve(&resolver);
             let mut remark = |remark: &str| remarks.push(remark.to_owned());
             own.check(&resolver, &mut remark).map_err(Refusal::bad)?;
-            let _ = write!(text, "({filter})");
+            wanted = Some(own);
         }
-        if !search.is_empty() {
-            if !text.is_empty() {
-                text.push_str(" and ");
-            }
-            push_search(search, &mut text)?;
+        if let Some(found) = search.filter()? {
+            let found = found.resolve(&resolver);
+            wanted = Some(match wanted {
+                Some(own) => own.and(found),
+                None => found,
+            });
         }
-        let filter = match &*text {
-            "" => None,
-            text => Some(parse(text)?.resolve(&resolver)),
-        };
-        Ok(Self { stream, filter, remarks })
+        Ok(Self { stream, filter: wanted, remarks })
     }
 
     /// Whether an item is selected.
@@ -139,31 +144,41 @@ fn parse(text: &str) -> Result<Filter, Refusal> {
     })
 }
 
-/// Appends the filter that finds a text.
-fn push_search(search: &str, filter: &mut String) -> Result<(), Refusal> {
-    if let Some(digits) = search.strip_prefix("hex:") {
-        let bytes = worldwire_core::value::parse_hex(digits).filter(|bytes| !bytes.is_empty());
-        let bytes = bytes.ok_or_else(|| {
-            Refusal::bad("`hex:` needs an even number of hexadecimal digits, such as hex:98 53")
-        })?;
-        filter.push_str("any contains hex\"");
-        worldwire_core::value::push_hex(filter, &bytes);
-        filter.push('"');
-        return Ok(());
-    }
-    let mut literal = String::from("\"");
-    for c in search.chars() {
-        match c {
-            '"' | '\\' => literal.extend(['\\', c]),
-            _ if c.is_control() => {
-                let _ = write!(literal, "\\u{{{:x}}}", u32::from(c));
-            }
-            _ => literal.push(c),
+impl Search<'_> {
+    /// The filter that finds the text; `None` if there is nothing to search for.
+    fn filter(self) -> Result<Option<Filter>, Refusal> {
+        if self.text.is_empty() {
+            return Ok(None);
         }
+        let filter = parse(&self.filter_text()?)?;
+        Ok(Some(if self.match_case { filter } else { filter.ignore_case() }))
     }
-    literal.push('"');
-    let _ = write!(filter, "(any contains {literal} or message.name contains {literal})");
-    Ok(())
+
+    /// The filter as text, which matches case.
+    fn filter_text(self) -> Result<String, Refusal> {
+        if let Some(digits) = self.text.strip_prefix("hex:") {
+            let bytes = worldwire_core::value::parse_hex(digits).filter(|bytes| !bytes.is_empty());
+            let bytes = bytes.ok_or_else(|| {
+                Refusal::bad("`hex:` needs an even number of hexadecimal digits, such as hex:98 53")
+            })?;
+            let mut filter = String::from("any contains hex\"");
+            worldwire_core::value::push_hex(&mut filter, &bytes);
+            filter.push('"');
+            return Ok(filter);
+        }
+        let mut literal = String::from("\"");
+        for c in self.text.chars() {
+            match c {
+                '"' | '\\' => literal.extend(['\\', c]),
+                _ if c.is_control() => {
+                    let _ = write!(literal, "\\u{{{:x}}}", u32::from(c));
+                }
+                _ => literal.push(c),
+            }
+        }
+        literal.push('"');
+        Ok(format!("any contains {literal} or message.name contains {literal}"))
+    }
 }
 
 impl Selection {
@@ -348,18 +363,18 @@ mod tests {
 
     #[test]
     fn a_search_is_a_filter() {
-        let filter = |search: &str| {
-            let mut filter = String::new();
-            push_search(search, &mut filter).map(|()| filter)
-        };
-        let text = filter("a\"\\\u{1b}é").unwrap();
+        let search = |text| Search { text, match_case: true };
+        let text = search("a\"\\\u{1b}é").filter_text().unwrap();
         assert_eq!(
             text,
-            "(any contains \"a\\\"\\\\\\u{1b}é\" or message.name contains \"a\\\"\\\\\\u{1b}é\")"
+            "any contains \"a\\\"\\\\\\u{1b}é\" or message.name contains \"a\\\"\\\\\\u{1b}é\""
         );
-        Filter::parse(&text).unwrap();
-        assert_eq!(filter("hex:98 53F1").unwrap(), "any contains hex\"9853f1\"");
-        Filter::parse(&filter("hex:98 53F1").unwrap()).unwrap();
-        assert!(filter("hex:9").is_err() && filter("hex:").is_err());
+        assert_eq!(search("a\"\\\u{1b}é").filter().unwrap(), Some(Filter::parse(&text).unwrap()));
+        assert_eq!(search("hex:98 53F1").filter_text().unwrap(), "any contains hex\"9853f1\"");
+        assert!(search("hex:98 53F1").filter().unwrap().is_some());
+        assert!(search("hex:9").filter().is_err() && search("hex:").filter().is_err());
+        assert_eq!(search("").filter().unwrap(), None);
+        let ignoring = Search { match_case: false, ..search("a") };
+        assert_ne!(ignoring.filter().unwrap(), search("a").filter().unwrap());
     }
 }

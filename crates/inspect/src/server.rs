@@ -45,6 +45,9 @@ pub struct Settings {
     pub live: Option<Arc<dyn Live>>,
     /// An archive to show. The capture is then an empty one.
     pub archive: Option<Arc<KiArchive>>,
+    /// The options with which `worldwire encode` uses the definitions of the page, quoted for a shell:
+    /// ` --data sdl`. The page adds them to the commands that it copies.
+    pub options: String,
 }
 
 impl Default for Settings {
@@ -54,6 +57,7 @@ impl Default for Settings {
             follow: false,
             live: None,
             archive: None,
+            options: String::new(),
         }
     }
 }
@@ -79,14 +83,14 @@ impl Inspector {
         options: Options,
         settings: Settings,
     ) -> Result<Self, InspectError> {
-        let Settings { listen: address, follow, live, archive } = settings;
+        let Settings { listen: address, follow, live, archive, options: copied } = settings;
         let failed = |source| InspectError::Listen { address, source };
         let recording = Recording::open(capture, options, follow)?;
         let system = |what| move |source| InspectError::System { what, source };
         let index = Index::new().map_err(system("cannot create a temporary file for the index"))?;
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let guard = Arc::new(Guard::new(listener.local_addr().map_err(failed)?)?);
-        let state = Arc::new(State::new(recording, index, live, archive));
+        let state = Arc::new(State::new(recording, index, live, archive, copied));
         let own = Arc::clone(&state);
         let thread = thread::Builder::new().name("indexer".to_owned());
         let thread = thread.spawn(move || indexer::run(&own));

@@ -32,6 +32,8 @@ pub(crate) struct State {
     pub(crate) recent: Recent,
     pub(crate) vocabulary: Vocabulary,
     pub(crate) notes: Notes,
+    /// The options with which `worldwire encode` uses the same definitions, for a shell.
+    pub(crate) options: String,
     pub(crate) tera: Board,
     pub(crate) mxo: Plane,
     /// The running program that is watched, if any.
@@ -58,6 +60,7 @@ impl State {
         index: Index,
         live: Option<Arc<dyn Live>>,
         archive: Option<Arc<KiArchive>>,
+        options: String,
     ) -> Self {
         let notes = Notes::beside(recording.path());
         Self {
@@ -70,6 +73,7 @@ impl State {
             recent: Recent::default(),
             vocabulary: Vocabulary::default(),
             notes,
+            options,
             tera: Board::default(),
             mxo: Plane::default(),
             live,

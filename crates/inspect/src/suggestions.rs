@@ -1,6 +1,6 @@
 //! Completes filters: names of messages, fields and values.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use serde::Serialize;
@@ -14,6 +14,8 @@ pub(crate) struct Vocabulary(OnceLock<Words>);
 struct Words {
     messages: Vec<String>,
     fields: Vec<String>,
+    /// The own fields of each message, by its name.
+    own: BTreeMap<String, Vec<String>>,
     /// The names that the values of a field have.
     values: Vec<(String, Vec<String>)>,
 }
@@ -23,7 +25,7 @@ struct Words {
 pub(crate) struct Suggestion {
     /// The text that replaces the word.
     text: String,
-    /// What it is: `message`, `field`, `value` or `word`.
+    /// What it is: `message`, `field`, `value`, `operator` or `word`.
     kind: &'static str,
 }
 
@@ -75,6 +77,22 @@ const WORDS: &[&str] = &[
     "client",
     "server",
 ];
+/// What can follow a field.
+const AFTER_FIELD: &[&str] = &[
+    "==",
+    "!=",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "contains",
+    "~",
+    "startswith",
+    "endswith",
+    "has",
+    "in {",
+    "is",
+];
 /// Operators that a value follows.
 const OPERATORS: &[&str] = &["==", "!=", "<", "<=", ">", ">=", "has", "eq", "ne", "in"];
 
@@ -105,11 +123,21 @@ impl Vocabulary {
             if field == "from" {
                 found.add(["client", "server"].into_iter(), "value");
             }
+        } else if !is_in_text(before) && words.is_field(last_word(before)) {
+            found.add(AFTER_FIELD.iter().copied(), "operator");
         } else if !is_in_text(before) && !word.is_empty() {
-            found.add(seen.iter().copied(), "message");
-            found.add(words.messages.iter().map(String::as_str), "message");
-            found.add(words.fields.iter().map(String::as_str), "field");
-            found.add(WORDS.iter().copied(), "word");
+            // A field by itself is not a condition.
+            let is_alone = words.is_field(word) && !before.ends_with("exists(");
+            let exists = is_alone.then(|| format!("exists({word})"));
+            found.suggestions.extend(exists.map(|text| Suggestion { text, kind: "field" }));
+            let own = words.fields_of(before);
+            for fits in [Fit::Start, Fit::StartInAnyCase, Fit::Part] {
+                found.add_fitting(own.iter().copied(), "field", fits);
+                found.add_fitting(seen.iter().copied(), "message", fits);
+                found.add_fitting(words.messages.iter().map(String::as_str), "message", fits);
+                found.add_fitting(words.fields.iter().map(String::as_str), "field", fits);
+                found.add_fitting(WORDS.iter().copied(), "word", fits);
+            }
         }
         Suggestions { start, end, suggestions: found.suggestions }
     }
@@ -118,6 +146,7 @@ impl Vocabulary {
 impl Words {
     fn new(definitions: &Definitions) -> Self {
         let (mut messages, mut fields) = (BTreeSet::new(), BTreeSet::new());
+        let mut own = BTreeMap::new();
         let mut values = Vec::new();
         for family in definitions.families().iter() {
             let vocabulary = family.vocabulary();
@@ -125,6 +154,8 @@ impl Words {
             messages.extend(vocabulary.inside().into_iter().map(str::to_owned));
             for names in vocabulary.messages(definitions) {
                 fields.extend(names.fields.iter().chain(&names.inner).map(|it| (*it).to_owned()));
+                let outer: Vec<String> = names.fields.iter().map(|it| (*it).to_owned()).collect();
+                own.insert(names.name.clone(), outer);
                 messages.insert(names.name);
             }
             for of in vocabulary.values(definitions) {
@@ -133,7 +164,43 @@ impl Words {
             }
         }
         let [messages, fields] = [messages, fields].map(|words| words.into_iter().collect());
-        Self { messages, fields, values }
+        Self { messages, fields, own, values }
+    }
+
+    /// Whether a field of any message has this name.
+    fn is_field(&self, name: &str) -> bool {
+        self.fields.binary_search_by(|known| known.as_str().cmp(name)).is_ok()
+    }
+
+    /// The fields of the messages that a text names.
+    fn fields_of(&self, text: &str) -> BTreeSet<&str> {
+        let named = text.split(|c| !is_word(c)).filter_map(|name| self.own.get(name));
+        named.flatten().map(String::as_str).collect()
+    }
+}
+
+/// How a name fits the typed word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fit {
+    /// It begins with the word.
+    Start,
+    /// It begins with the word in another case.
+    StartInAnyCase,
+    /// One of its parts after a dot begins with the word, in any case.
+    Part,
+}
+
+impl Fit {
+    /// How a name fits a word, which is given in lower case too.
+    fn of(name: &str, word: &str, lower: &str) -> Option<Self> {
+        let starts = |name: &str| name.to_lowercase().starts_with(lower);
+        if name.starts_with(word) {
+            Some(Self::Start)
+        } else if starts(name) {
+            Some(Self::StartInAnyCase)
+        } else {
+            name.split('.').any(starts).then_some(Self::Part)
+        }
     }
 }
 
@@ -144,15 +211,22 @@ struct Found<'w> {
 }
 
 impl Found<'_> {
-    /// Adds words that begin with the typed text, then those with a part that begins with it.
+    /// Adds names that fit, the best ones first.
     fn add<'n>(&mut self, names: impl Iterator<Item = &'n str> + Clone, kind: &'static str) {
-        let word = self.word.to_lowercase();
-        let starts = |name: &str| name.to_lowercase().starts_with(&word);
-        let part = |name: &str| {
-            !starts(name) && name.split('.').any(|part| part.to_lowercase().starts_with(&word))
-        };
-        let first = names.clone().filter(|name| starts(name));
-        for name in first.chain(names.filter(|name| part(name))) {
+        for fits in [Fit::Start, Fit::StartInAnyCase, Fit::Part] {
+            self.add_fitting(names.clone(), kind, fits);
+        }
+    }
+
+    /// Adds the names that fit in one way.
+    fn add_fitting<'n>(
+        &mut self,
+        names: impl Iterator<Item = &'n str>,
+        kind: &'static str,
+        fits: Fit,
+    ) {
+        let (word, lower) = (self.word, self.word.to_lowercase());
+        for name in names.filter(|name| Fit::of(name, word, &lower) == Some(fits)) {
             if self.suggestions.len() >= MAX_SUGGESTIONS {
                 return;
             }
@@ -173,6 +247,14 @@ fn cut(text: &str, cursor: usize) -> &str {
         units += c.len_utf16();
     }
     text
+}
+
+/// The last word of a text that ends with a space; otherwise an empty one.
+fn last_word(text: &str) -> &str {
+    let trimmed = text.trim_end();
+    let is_apart = trimmed.len() < text.len();
+    let last = trimmed.rsplit(|c| !is_word(c)).next().unwrap_or_default();
+    if is_apart { last } else { "" }
 }
 
 fn is_word(c: char) -> bool {
@@ -223,6 +305,17 @@ mod tests {
         assert!(found.contains(&"auth.PlayerCreateRequest".to_owned()), "{found:?}");
         let (start, found) = complete("uru and accountNa");
         assert_eq!((start, found.contains(&"accountName".to_owned())), (8, true), "{found:?}");
+        // Fields of the message that the filter names come first.
+        let (start, found) = complete("auth.PlayerCreateReply and res");
+        assert_eq!((start, found[0].as_str()), (27, "result"), "{found:?}");
+        assert_eq!(complete("resul").1[0], "result");
+        // A field by itself is not a filter.
+        assert_eq!(complete("auth.* and result").1[0], "exists(result)");
+        assert!(!complete("exists(result").1.contains(&"exists(result)".to_owned()));
+        let (start, found) = complete("result ");
+        assert_eq!((start, found[0].as_str()), (7, "=="));
+        assert_eq!(complete("result con").1, ["contains"]);
+        assert_eq!(complete("auth.PlayerCreateReply ").1, [""; 0]);
         let (start, found) = complete("result == PlayerA");
         assert_eq!((start, found), (10, vec!["PlayerAlreadyExists".to_owned()]));
         let (_, found) = complete("result in {Success, PlayerA");

@@ -27,6 +27,8 @@ pub struct Exchange {
     stamp: Stamp,
     /// The wall-clock time at zero on the proxy's clock.
     epoch: Time,
+    /// The sides that will send nothing more.
+    ended: [bool; 2],
 }
 
 /// What is known in advance about a conversation.
@@ -76,12 +78,19 @@ impl Exchange {
         ends: Option<Ends>,
     ) -> Self {
         let desk = Desk::new(handlers, known, ends);
-        Self { session, desk, stamp: Stamp { stream, ..Stamp::default() }, epoch }
+        Self {
+            session,
+            desk,
+            stamp: Stamp { stream, ..Stamp::default() },
+            epoch,
+            ended: [false; 2],
+        }
     }
 
     /// Handles bytes from a side.
     pub fn input(&mut self, now: Duration, from: Side, input: Input<'_>) {
         let stamp = self.at(now);
+        self.ended[from.index()] |= matches!(input, Input::End);
         self.session.input(now, stamp, from, input, &mut self.desk);
         self.release_ready(stamp);
     }
@@ -178,7 +187,8 @@ impl Exchange {
         let held = self.desk.held.open().filter_map(|(_, held)| {
             let Held { number: id, from, since, .. } = *held;
             let (name, line) = (held.name.clone(), held.kept.as_ref()?.line());
-            Some(HeldMessage { id, name, from, since, line })
+            let has_receiver_ended = self.ended[from.other().index()];
+            Some(HeldMessage { id, name, from, since, line, has_receiver_ended })
         });
         held.collect()
     }

@@ -61,6 +61,8 @@ pub struct HeldMessage {
     pub since: Duration,
     /// The message as a line of `dissect --json`, as the handlers left it.
     pub line: String,
+    /// Whether the receiver has closed its side of the connection, so the message may not arrive.
+    pub has_receiver_ended: bool,
 }
 
 impl HeldMessages {

@@ -208,6 +208,8 @@ pub(crate) struct Messages {
     /// Later messages, whose values are still being collected.
     values: Vec<Stored>,
     size: usize,
+    /// How many messages there are likely to be.
+    expected: usize,
     /// Room for a JSON line.
     line: String,
 }
@@ -217,8 +219,10 @@ impl Messages {
         /// Messages share the memory for their values until it has this many bytes. A message that
         /// outlives the others keeps the memory of all.
         const SHARED_BYTES: usize = 16 << 10;
+        /// Usually as many messages as these.
+        const SHARED_MESSAGES: usize = 32;
         if self.values.last().is_none_or(|values| values.size() >= SHARED_BYTES) {
-            self.values.push(Stored::default());
+            self.values.push(Stored::expecting(self.expected.min(SHARED_MESSAGES)));
         }
         if let Some(values) = self.values.last_mut() {
             let head = MessageHead::of(item, name, tree, values, &mut self.line);
@@ -238,6 +242,10 @@ impl Sink for Messages {
 
     fn len(&self) -> usize {
         self.size
+    }
+
+    fn expect(&mut self, items: usize) {
+        self.expected = items;
     }
 
     fn truncate(&mut self, length: usize) {
@@ -260,6 +268,7 @@ impl Sink for Messages {
 
     fn into_source(self) -> Self::Source {
         let Self { mut list, values, .. } = self;
+        list.reserve(values.iter().map(|values| values.heads().len()).sum());
         list.extend(values.into_iter().flat_map(StoredMessage::all_of));
         list.into_iter()
     }

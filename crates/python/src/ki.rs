@@ -182,23 +182,31 @@ impl GameObject {
         value: ValueRef<'_, '_>,
         path: &str,
     ) -> PyResult<bool> {
-        let py = list.py();
-        let Some((before, after)) = path.split_once(EACH) else {
-            if let Some(found) = value_at(value, path) {
-                list.append(self.value_object(py, &found)?)?;
-            } else if let Some(json) = find(&json_of_value(py, &value)?, path) {
-                list.append(of_json(py, json)?)?;
-            }
-            return Ok(true);
-        };
+        let (before, after) = path.split_once(EACH).unwrap_or((path, ""));
         let Some(items) = value_at(value, before).filter(|items| items.is_list()) else {
             return Ok(false);
         };
         let after = after.strip_prefix('.').unwrap_or(after);
+        let is_last = !after.contains(EACH);
         for item in items.children() {
-            self.each(list, item, after)?;
+            if is_last {
+                self.push(list, item, after)?;
+            } else {
+                self.each(list, item, after)?;
+            }
         }
         Ok(true)
+    }
+
+    /// Appends the value at a path without `[*]` to a list, if there is one.
+    fn push(&self, list: &Bound<'_, PyList>, value: ValueRef<'_, '_>, path: &str) -> PyResult<()> {
+        let py = list.py();
+        if let Some(found) = value_at(value, path) {
+            list.append(self.value_object(py, &found)?)?;
+        } else if let Some(json) = find(&json_of_value(py, &value)?, path) {
+            list.append(of_json(py, json)?)?;
+        }
+        Ok(())
     }
 
     fn value_object<'py>(

@@ -140,7 +140,8 @@ impl MessageHead {
 
 impl StoredMessage {
     /// The messages of these values.
-    pub(crate) fn all_of(values: Stored) -> impl Iterator<Item = Self> {
+    pub(crate) fn all_of(mut values: Stored) -> impl Iterator<Item = Self> {
+        values.trim();
         let values = Arc::new(values);
         (0..values.heads().len()).map(move |head| Self { values: Arc::clone(&values), head })
     }

@@ -69,6 +69,28 @@ enum Held {
 }
 
 impl Stored {
+    /// Nothing yet, with room for this many messages of usual size.
+    pub(crate) fn expecting(messages: usize) -> Self {
+        Self {
+            heads: Vec::with_capacity(messages),
+            nodes: Vec::with_capacity(8 * messages),
+            data: Vec::with_capacity(192 * messages),
+            error: None,
+        }
+    }
+
+    /// Frees unused room, if it is a large part.
+    pub(crate) fn trim(&mut self) {
+        fn trim<T>(room: &mut Vec<T>) {
+            if room.capacity() / 2 > room.len() {
+                room.shrink_to_fit();
+            }
+        }
+        trim(&mut self.heads);
+        trim(&mut self.nodes);
+        trim(&mut self.data);
+    }
+
     /// Adds the head of a message, whose values were added before.
     pub(crate) fn add_head(&mut self, head: MessageHead) {
         self.heads.push(head);
@@ -126,9 +148,10 @@ impl Stored {
         self.error.take()
     }
 
-    /// The approximate size of the values in memory.
+    /// Its approximate size in memory.
     pub(crate) fn size(&self) -> usize {
-        self.nodes.len() * size_of::<Node>() + self.data.len()
+        let heads = self.heads.len() * size_of::<MessageHead>();
+        heads + self.nodes.len() * size_of::<Node>() + self.data.len()
     }
 
     /// Bytes that were kept.

@@ -27,9 +27,14 @@ const QUEUE: usize = 256;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoginError {
-    /// A network error.
-    #[error("cannot connect: {}", worldwire_net::reason(.0))]
-    Io(#[from] io::Error),
+    /// No connection to a server.
+    #[error("cannot connect to {server}: {}", worldwire_net::reason(.error))]
+    Connect {
+        /// The server's address.
+        server: SocketAddr,
+        /// The reason.
+        error: io::Error,
+    },
     /// The operating system has no random numbers.
     #[error("cannot get random numbers: {0}")]
     Random(#[from] getrandom::Error),
@@ -59,7 +64,7 @@ pub async fn log_in(
     config: AuthClientConfig,
     patience: Duration,
 ) -> Result<LoginTicket, LoginError> {
-    log_in_over(tcp::dial(server, patience).await?, config, patience).await
+    log_in_over(dial(server, patience).await?, config, patience).await
 }
 
 /// Logs in over a stream to an auth server.
@@ -104,7 +109,7 @@ impl Margin {
         ticket: LoginTicket,
         patience: Duration,
     ) -> Result<Self, LoginError> {
-        Self::over(tcp::dial(server, patience).await?, ticket, patience).await
+        Self::over(dial(server, patience).await?, ticket, patience).await
     }
 
     /// Opens a session over a stream to a margin server.
@@ -294,6 +299,10 @@ fn unexpected(report: &MarginClientAction) -> LoginError {
 pub trait Stream: AsyncRead + AsyncWrite + Send + 'static {}
 
 impl<S: AsyncRead + AsyncWrite + Send + 'static> Stream for S {}
+
+async fn dial(server: SocketAddr, patience: Duration) -> Result<impl Stream, LoginError> {
+    tcp::dial(server, patience).await.map_err(|error| LoginError::Connect { server, error })
+}
 
 /// Opens a connection of a channel.
 fn open(

@@ -1,7 +1,7 @@
 //! Checks the names and values in a filter before it is used.
 
 use super::Filter;
-use super::fields::UnknownField;
+use super::fields::{UnknownField, is_inner};
 use super::resolve::Resolver;
 
 impl Filter {
@@ -24,6 +24,11 @@ impl Filter {
                 _ if Self::is_field(name, resolver) => {
                     return Err(format!(
                         "`{name}` is a field: write `exists({name})` or `fields.{name}`"
+                    ));
+                }
+                _ if is_inner(name, &resolver.known().messages) => {
+                    return Err(format!(
+                        "`{name}` is a field inside others: write `exists({name})`, or compare it"
                     ));
                 }
                 near if let Some(advice) = advice => match near {

@@ -157,6 +157,19 @@ impl Expression {
         })
     }
 
+    /// The same expression, in which `contains` finds text in any case.
+    pub(super) fn ignore_case(self) -> Self {
+        let ignoring = |check| match check {
+            Check::Contains(needle) => Check::Contains(Box::new(needle.ignoring_case())),
+            other => other,
+        };
+        self.map_tests(&|test| match test {
+            Self::Test(path, check) => Self::Test(path, ignoring(check)),
+            Self::Anywhere(check) => Self::Anywhere(ignoring(check)),
+            other => other,
+        })
+    }
+
     /// The same expression, with the tags that definitions have for the classes after `is`.
     pub(super) fn map_classes(self, tags: &dyn Fn(&str) -> Option<Vec<i64>>) -> Self {
         self.map_tests(&|test| match test {

@@ -162,12 +162,18 @@ fn check_path(path: &Path, scope: &[&Pattern], resolver: &Resolver<'_>) -> Optio
     let steps = path.steps();
     let steps = if path.start() == Start::Top { steps.get(1..)? } else { steps };
     let mut is_first = !path.is_tail();
+    let mut before: Option<&str> = None;
     for step in steps {
         let Step::Name(name) = step else {
             // An element of some list.
             is_first = false;
+            before = None;
             continue;
         };
+        if let Some(unknown) = before.and_then(|holder| inside(holder, name, &messages, resolver)) {
+            return Some(unknown);
+        }
+        before = Some(name);
         let own = messages.iter().flat_map(|message| message.names.fields.iter());
         let inner = messages.iter().flat_map(|message| message.names.inner.iter());
         let inner = inner.filter(|_| !is_first);
@@ -194,6 +200,30 @@ fn check_path(path: &Path, scope: &[&Pattern], resolver: &Resolver<'_>) -> Optio
     None
 }
 
+/// The name after a field that is a record around a value, if the record never has such a field.
+fn inside(
+    holder: &str,
+    name: &str,
+    messages: &[&KnownMessage<'_>],
+    resolver: &Resolver<'_>,
+) -> Option<UnknownField> {
+    let (family, value) = resolver.values().holders_of(holder).next()?;
+    // Other families can have a field of that name.
+    let has = |known: &KnownMessage<'_>| {
+        known.names.fields.contains(&holder) || known.names.inner.contains(&holder)
+    };
+    if messages.iter().any(|known| known.family != family && has(known)) {
+        return None;
+    }
+    let mut families = resolver.definitions().families().iter();
+    let own = families.find(|it| it.name() == family)?.vocabulary().holder_fields();
+    if own.is_empty() || own.contains(&name) || is_free(name) {
+        return None;
+    }
+    let (name, nearest) = (format!("{holder}.{name}"), Some(format!("{holder}.{value}")));
+    Some(UnknownField { name, nearest, is_certain: true })
+}
+
 /// Whether names of this kind are possible anywhere: worldwire's own remarks, and nameless
 /// properties.
 fn is_free(name: &str) -> bool {
@@ -210,6 +240,11 @@ pub(super) fn is_field(word: &str, known: &[KnownMessage<'_>]) -> bool {
         COMMON.contains(&name) || known.iter().any(holds)
     };
     word.split('.').enumerate().all(is_known)
+}
+
+/// Whether a word is a field inside others, so it is known by the end of its path.
+pub(super) fn is_inner(word: &str, known: &[KnownMessage<'_>]) -> bool {
+    known.iter().any(|known| known.names.inner.contains(&word))
 }
 
 /// The name that was probably meant: one that starts with what was typed, else the most similar
@@ -274,6 +309,26 @@ mod tests {
                 assert_eq!(unknown[0].nearest.as_deref(), nearest, "{filter}");
             }
             assert_eq!(unknown[0].is_certain, is_certain, "{filter}");
+        }
+    }
+
+    #[test]
+    fn a_record_around_a_value_has_only_its_own_fields() {
+        let mut definitions = Definitions::built_in();
+        let sdl = "STATEDESC Body { VERSION 1 VAR POINT3 bodyPlace[1] VAR INT count[1] }";
+        definitions.add([("Body.sdl", sdl)]);
+        let unknown = |filter: &str| {
+            let resolver = Resolver::new(&definitions);
+            Filter::parse(filter).unwrap().resolve(&resolver).unknown_fields(&resolver)
+        };
+        for filter in ["bodyPlace.x > 3", "game.* and bodyPlace.x > 3"] {
+            let [field] = &unknown(filter)[..] else { panic!("{filter}") };
+            assert_eq!(field.name, "bodyPlace.x", "{filter}");
+            assert_eq!(field.nearest.as_deref(), Some("bodyPlace.value"), "{filter}");
+            assert!(field.is_certain, "{filter}");
+        }
+        for filter in ["bodyPlace.value[0] > 3", "exists(bodyPlace)", "bodyPlace.hint == 3"] {
+            assert_eq!(unknown(filter), [], "{filter}");
         }
     }
 

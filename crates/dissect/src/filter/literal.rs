@@ -9,6 +9,7 @@ use regex_lite::Regex;
 use worldwire_core::text::is_hostile;
 use worldwire_core::value::{parse_guid, parse_hex, push_hex};
 
+use super::folded::Folded;
 use super::number::{Count, Number};
 
 /// A value in a filter.
@@ -44,6 +45,8 @@ pub(super) struct Needle {
     finder: Finder<'static>,
     /// For the bytes whose hexadecimal form is the text.
     hex: Option<Finder<'static>>,
+    /// For text in any case.
+    folded: Option<Folded>,
 }
 
 #[derive(Clone, Debug)]
@@ -161,7 +164,16 @@ impl Needle {
             Literal::Text(text) => text.hex().map(|bytes| Finder::new(bytes).into_owned()),
             _ => None,
         };
-        Self { literal, finder, hex }
+        Self { literal, finder, hex, folded: None }
+    }
+
+    /// The same, but text is found in any case.
+    pub(super) fn ignoring_case(self) -> Self {
+        let folded = match &self.literal {
+            Literal::Text(text) => Some(Folded::new(text.as_str())),
+            _ => None,
+        };
+        Self { folded, ..self }
     }
 
     pub(super) fn literal(&self) -> &Literal {
@@ -175,7 +187,10 @@ impl Needle {
 
     /// Takes time linear in both lengths.
     pub(super) fn is_in(&self, hay: &[u8]) -> bool {
-        self.finder.find(hay).is_some()
+        match &self.folded {
+            Some(folded) => folded.is_in(hay),
+            None => self.finder.find(hay).is_some(),
+        }
     }
 
     /// Whether `bytes` contains the bytes whose hexadecimal form is the text.
@@ -186,7 +201,7 @@ impl Needle {
 
 impl PartialEq for Needle {
     fn eq(&self, other: &Self) -> bool {
-        self.literal == other.literal
+        self.literal == other.literal && self.folded.is_some() == other.folded.is_some()
     }
 }
 

@@ -113,6 +113,7 @@ mod error;
 mod expression;
 mod field_path;
 mod fields;
+mod folded;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -240,6 +241,18 @@ impl Filter {
     #[must_use]
     pub fn derive_classes(self, tags: impl Fn(&str) -> Option<Vec<i64>>) -> Self {
         Self { expression: self.expression.map_classes(&tags), ..self }
+    }
+
+    /// Lets `contains` find text in any case. The text form of the filter does not show this.
+    #[must_use]
+    pub fn ignore_case(self) -> Self {
+        Self { expression: self.expression.ignore_case(), ..self }
+    }
+
+    /// The messages that match this filter and another one.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self { expression: Expression::all(vec![self.expression, other.expression]), ..self }
     }
 
     /// Joins consecutive names on a path that are one name with dots: `m_id.m_full`.

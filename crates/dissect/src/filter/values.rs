@@ -175,6 +175,12 @@ impl<'d> KnownValues<'d> {
         }
     }
 
+    /// The families in which a field is a record that holds a value, each with the inner field.
+    pub(super) fn holders_of(&self, field: &str) -> impl Iterator<Item = (&'static str, &str)> {
+        let own = self.holders.iter().filter(move |(_, name, _)| *name == field);
+        own.map(|(family, _, inside)| (*family, *inside))
+    }
+
     fn kind(&self, family: &str, field: &str) -> Option<ValueKind> {
         let mut kinds = self.kinds.iter();
         kinds.find(|(of, name, _)| *of == family && *name == field).map(|(.., kind)| *kind)

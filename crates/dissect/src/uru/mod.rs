@@ -145,6 +145,10 @@ impl Vocabulary for Uru {
         names::holders(states(definitions))
     }
 
+    fn holder_fields(&self) -> &'static [&'static str] {
+        names::SIMPLE_VARIABLE
+    }
+
     fn value_text(&self, type_name: &str, value: i64) -> Option<&'static str> {
         let result = i32::try_from(value).ok().filter(|_| type_name == "NetError");
         result.and_then(|result| NetError(result).text())

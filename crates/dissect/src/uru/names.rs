@@ -178,6 +178,9 @@ const STATE: &[&str] = &[
     "text",
     "deadMemory",
 ];
+/// The parts of a simple variable.
+pub(super) const SIMPLE_VARIABLE: &[&str] =
+    &["head", "notification", "hint", "flags", "time", "length", "elements", "index", "value"];
 /// Setup fields whose values have names.
 const NAMED_SETUP: [(&str, &Names); 5] = [
     ("channel", SimpleNetChannel::NAMES),

@@ -63,7 +63,7 @@ test("a chat message is held, edited in a form and sent to a live shard; another
   await until(page, () => /held from now on/.test(document.getElementById("message")?.textContent ?? ""));
 
   const ben = await play("ben", "login + create-player Ben male + set-player Ben + enter city + wait 600");
-  await ben.hear("out", /AllThere/);
+  await ben.hear("out", /all states of the age have arrived/);
   const ann = await play("ann", "login + create-player Ann female + set-player Ann + enter city + say hello + wait 600");
   const held = region.getByRole("listbox", { name: "Held messages" });
   await held.getByRole("option").first().waitFor();
@@ -91,11 +91,11 @@ test("a chat message is held, edited in a form and sent to a live shard; another
   assert.match(await json.inputValue(), /"text": "shorah from the page"/);
   await region.getByRole("button", { name: "JSON" }).click();
   await region.getByRole("button", { name: "Send" }).click();
-  await ben.hear("out", /Chat .*shorah from the page/);
+  await ben.hear("out", /says: .*shorah from the page/);
   await ann.hear("out", /say: ok/);
 
   // Rows of both sides of the proxy, decrypted.
-  await until(page, () => /following the file/.test(document.getElementById("status")?.textContent ?? ""));
+  await until(page, () => /following the proxy/.test(document.getElementById("status")?.textContent ?? ""));
   const box = page.getByRole("textbox", { name: "Filter" });
   await box.fill('any contains "shorah from the page"');
   await box.press("Enter");
@@ -111,7 +111,7 @@ test("a chat message is held, edited in a form and sent to a live shard; another
   await text.fill("sent again");
   await until(page, () => /\d/.test(document.getElementById("edited-length")?.textContent ?? "") && !document.getElementById("send")?.hasAttribute("disabled"));
   await region.getByRole("button", { name: "Send" }).click();
-  await ben.hear("out", /Chat .*sent again/);
+  await ben.hear("out", /says: .*sent again/);
 
   // Keys: lists move with arrows, and a template fills in fields.
   await region.getByRole("button", { name: "New message" }).click();
@@ -123,6 +123,82 @@ test("a chat message is held, edited in a form and sent to a live shard; another
   assert.equal(await region.isHidden(), true);
 });
 
+test("edits are kept, and never released as if they were sent", async (t) => {
+  const { url, play } = await behindProxy(t);
+  const { page, faults } = await visit(t, url);
+  assert.match(await page.locator("#no-messages").innerText(), /as soon as a client connects/);
+  const region = page.getByRole("region", { name: "Breakpoints" });
+  const hold = region.getByRole("textbox", { name: "Hold" });
+  // Names are completed.
+  await hold.pressSequentially("game.PropagateBuf");
+  await page.getByRole("listbox", { name: "Suggestions for Hold" }).getByRole("option", { name: "game.PropagateBuffer" }).waitFor();
+  await accessible(page, "suggestions for Hold");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  assert.equal(await hold.inputValue(), "game.PropagateBuffer");
+  await hold.fill('game.PropagateBuffer and from == client and any contains "word"');
+  await hold.press("Enter");
+  await until(page, () => /held from now on/.test(document.getElementById("message")?.textContent ?? ""));
+  const ann = await play("ann", "login + create-player Ann female + set-player Ann + enter city + say word-1 + say word-2 + wait 600");
+  await until(page, () => document.querySelectorAll("#held [role=option]").length === 2);
+  const text = region.locator("[data-path='buffer.message.stream.payload.text']");
+  await page.getByRole("heading", { name: /Held: / }).waitFor();
+  const release = region.getByRole("button", { name: "Release" });
+  const decision = region.getByRole("status", { name: "Decision" });
+  assert.match(await decision.innerText(), /Release forwards the message unchanged/);
+  await text.fill("another word");
+  assert.equal(await release.isDisabled(), true);
+  assert.match(await decision.innerText(), /Send forwards your edits/);
+  // The edits stay while another message is shown.
+  const options = region.getByRole("listbox", { name: "Held messages" }).getByRole("option");
+  await options.nth(1).click();
+  assert.equal(await text.inputValue(), "word-2");
+  assert.equal(await release.isDisabled(), false);
+  await options.nth(0).filter({ hasText: "edited" }).click();
+  assert.equal(await text.inputValue(), "another word");
+  await region.getByRole("button", { name: "Revert" }).click();
+  assert.equal(await text.inputValue(), "word-1");
+  assert.equal(await release.isDisabled(), false);
+
+  // A new message begins empty, without bytes of another one and without complaints.
+  await region.getByRole("button", { name: "New message" }).click();
+  await region.getByText("Enter the name of a message").waitFor();
+  assert.equal(await page.locator("#editor-problem").innerText(), "");
+  assert.equal(await page.getByRole("region", { name: "Edited bytes" }).innerText(), "");
+  assert.equal(await region.getByRole("button", { name: "Send" }).isDisabled(), true);
+  const name = region.getByRole("textbox", { name: "Message", exact: true });
+  await name.pressSequentially("auth.PingReq");
+  await page.getByRole("listbox", { name: "Suggestions for Message" }).getByRole("option", { name: "auth.PingRequest" }).waitFor();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Tab");
+  assert.equal(await name.inputValue(), "auth.PingRequest");
+  faults.splice(0, faults.length, ...faults.filter((it) => !/409/.test(it)));
+  await region.getByRole("button", { name: "Close editor" }).click();
+
+  await ann.stop();
+  await until(page, () => /, ended/.test(document.getElementById("conversations")?.textContent ?? ""));
+});
+
+test("a message whose receiver has closed the connection says so", async (t) => {
+  const { url, play } = await behindProxy(t);
+  const { page } = await visit(t, url);
+  const region = page.getByRole("region", { name: "Breakpoints" });
+  const hold = region.getByRole("textbox", { name: "Hold" });
+  await hold.fill("auth.AcctLoginReply");
+  await hold.press("Enter");
+  await until(page, () => /held from now on/.test(document.getElementById("message")?.textContent ?? ""));
+  const ann = await play("ann", "login + wait 600");
+  await page.getByRole("heading", { name: "Held: auth.AcctLoginReply" }).waitFor();
+  assert.doesNotMatch(await region.getByRole("option").first().innerText(), /closed/);
+  await ann.stop();
+  await region.getByRole("option").filter({ hasText: "the client has closed the connection" }).waitFor();
+  assert.match(await region.getByRole("status", { name: "Decision" }).innerText(), /may not arrive/);
+  await accessible(page, "a held message without a receiver");
+  await until(page, () => !document.getElementById("send")?.hasAttribute("disabled"));
+  await region.getByRole("button", { name: "Send" }).click();
+  await page.locator("#message", { hasText: "it may not have arrived" }).waitFor();
+});
+
 test("held messages are released and dropped with the keyboard", async (t) => {
   const { url, play } = await behindProxy(t);
   const { page } = await visit(t, url);
@@ -132,7 +208,7 @@ test("held messages are released and dropped with the keyboard", async (t) => {
   await hold.press("Enter");
   await until(page, () => /held from now on/.test(document.getElementById("message")?.textContent ?? ""));
   const ben = await play("ben", "login + create-player Ben male + set-player Ben + enter city + wait 600");
-  await ben.hear("out", /AllThere/);
+  await ben.hear("out", /all states of the age have arrived/);
   await play("ann", "login + create-player Ann female + set-player Ann + enter city + say word-1 + say word-2 + say word-3 + wait 600");
   const held = region.getByRole("listbox", { name: "Held messages" });
   await until(page, () => document.querySelectorAll("#held [role=option]").length === 3);
@@ -149,7 +225,7 @@ test("held messages are released and dropped with the keyboard", async (t) => {
     await page.keyboard.press("Enter");
     await until(page, (left) => document.querySelectorAll("#held [role=option]").length === left, left - 1);
   }
-  await ben.hear("out", /Chat .*word-1[\s\S]*Chat .*word-3/);
+  await ben.hear("out", /says: .*word-1[\s\S]*says: .*word-3/);
   assert.ok(!/word-2/.test(ben.said.out), "the dropped message never arrived");
   // The recording has both sides of every connection.
   await until(page, () => {
@@ -168,7 +244,7 @@ test("a server shows its players, figures and log, and kicks", async (t) => {
   assert.equal(await page.getByRole("region", { name: "Timeline" }).isHidden(), true);
   const steps = "login + create-player Ann female + set-player Ann + enter city + wait 600";
   const ann = await run(t, home, "client", "uru", "server.ini", "--account", "ann", "--password-file", "pw", ...steps.split(" "));
-  await ann.hear("out", /AllThere/);
+  await ann.hear("out", /all states of the age have arrived/);
   await page.getByRole("heading", { name: "Players (1)" }).waitFor();
   await page.getByRole("cell", { name: "Ann (", exact: false }).first().waitFor();
   await page.getByRole("heading", { name: "Ages (1)" }).waitFor();

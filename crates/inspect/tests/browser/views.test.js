@@ -1,10 +1,11 @@
 // Every view and key of the page, on the samples.
 
 import assert from "node:assert/strict";
-import { copyFileSync, existsSync, readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { after, test } from "node:test";
-import { accessible, close, complete, cursor, decoded, filter, folder, forgive, loaded, open, rows, samples, until } from "./harness.js";
+import { accessible, close, complete, cursor, decoded, filter, folder, forgive, loaded, open, program, rows, samples, until } from "./harness.js";
 
 after(close);
 
@@ -157,11 +158,107 @@ test("the filter completes names, fields and values, and explains mistakes", asy
   assert.equal(await box.getAttribute("aria-invalid"), "true");
   forgive(faults, /status of 400/);
   assert.match(await alert.innerText(), /did you mean `==`/);
+  // What the list shows is said, and the text looks like one that is not applied.
+  assert.match(await alert.innerText(), /still shows the messages that match auth\.PlayerCreateReply/);
+  assert.match((await box.getAttribute("class")) ?? "", /pending/);
   await box.press("Escape");
   assert.equal(await page.evaluate(() => document.activeElement?.id), "messages");
   await page.getByRole("button", { name: "Show all" }).click();
   await until(page, () => !/ of /.test(document.getElementById("status")?.textContent ?? ""));
 });
+
+test("suggestions form filters that work, and a text that is not applied looks so", async (t) => {
+  const { page, faults } = await open(t, login);
+  await complete(page);
+  const box = page.getByRole("textbox", { name: "Filter" });
+  const list = page.getByRole("listbox", { name: "Suggestions", exact: true });
+  await box.pressSequentially("auth.PlayerCreateReply and resul");
+  // A field of the message comes first, and its operators follow.
+  await list.getByRole("option").first().filter({ hasText: /^result/ }).waitFor();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Tab");
+  await list.getByRole("option", { name: "contains" }).waitFor();
+  assert.equal(await box.inputValue(), "auth.PlayerCreateReply and result ");
+  await page.keyboard.press("Escape");
+  assert.equal(await page.locator("#filter-state").innerText(), "press Enter to apply");
+  assert.match(await complete(page), /^\d+ rows/);
+  await box.fill("result");
+  await list.getByRole("option", { name: "exists(result)" }).click();
+  assert.equal(await box.inputValue(), "exists(result)");
+  await Promise.all([page.waitForResponse((it) => it.url().endsWith("/api/selections")), box.press("Enter")]);
+  assert.equal(await page.locator("#filter-state").innerText(), "");
+  assert.match(await complete(page), /^\d+ of \d+ rows/);
+  // An empty list says why.
+  await filter(page, 'any contains "no such text"');
+  await page.getByText('No message matches any contains "no such text"').waitFor();
+  await accessible(page, "no messages");
+  await box.fill("vaultNodeTypo");
+  await box.press("Enter");
+  await page.getByRole("alert").filter({ hasText: "no message is called" }).waitFor();
+  forgive(faults, /status of 400/);
+});
+
+test("texts that are cut have tooltips, and splitters change the sizes of regions", async (t) => {
+  const { page } = await open(t, login);
+  await complete(page);
+  await find(page, "auth.VaultNodeFetched");
+  const field = page.locator("#fields .row", { hasText: "NodeId" }).first();
+  assert.equal(await field.locator("> *").first().getAttribute("title"), "node.NodeId");
+  const first = page.locator("#messages .window > .row").first();
+  assert.equal(await first.locator("> :nth-child(5)").getAttribute("title"), "auth.VaultNodeFetched");
+  assert.match((await page.locator("#conversations .row").first().getAttribute("title")) ?? "", /:14617\n/);
+  const sizes = () => page.evaluate(() => ["sidebar", "detail", "byte-region"].map((id) => document.getElementById(id)?.getBoundingClientRect()).map((it) => [it?.width ?? 0, it?.height ?? 0]));
+  const [before] = await sizes();
+  const splitter = page.getByRole("separator", { name: "Width of the conversations" });
+  assert.equal(Number(await splitter.getAttribute("aria-valuenow")), before?.[0]);
+  const box = await splitter.boundingBox();
+  assert.ok(box);
+  await page.mouse.move(box.x + 3, box.y + 200);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 103, box.y + 200, { steps: 4 });
+  await page.mouse.up();
+  const [wide] = await sizes();
+  assert.equal(wide?.[0], (before?.[0] ?? 0) + 100);
+  await until(page, (wide) => Number(document.querySelector(".splitter.right")?.getAttribute("aria-valuenow")) === wide, wide?.[0]);
+  // The keyboard moves them too, within limits.
+  await page.getByRole("separator", { name: "Width of the bytes" }).focus();
+  const bytes = (await sizes())[2]?.[0] ?? 0;
+  await page.keyboard.press("ArrowRight");
+  assert.equal((await sizes())[2]?.[0], bytes - 16);
+  await page.getByRole("separator", { name: "Height of the message" }).focus();
+  await page.keyboard.press("Home");
+  assert.equal((await sizes())[1]?.[1], 90);
+  await page.keyboard.press("End");
+  assert.ok(((await sizes())[1]?.[1] ?? 0) > 200);
+  await accessible(page, "other sizes");
+  // The browser keeps the sizes.
+  const kept = await sizes();
+  await page.reload();
+  await complete(page);
+  assert.deepEqual(await sizes(), kept);
+});
+
+test("a gap in a conversation that cannot be decoded is counted", async (t) => {
+  const whole = readFileSync(login[0] ?? "");
+  const file = path.join(folder(t), "torn.pcapng");
+  writeFileSync(file, without(whole, 20));
+  const { page } = await open(t, [file]);
+  assert.match(await complete(page), /1 gap \(in conversations that are not decoded\)/);
+  await page.locator("#conversations .row", { hasText: "1 gap" }).waitFor();
+});
+
+/** A capture without one of its packets. @param {Buffer} capture @param {number} number */
+function without(capture, number) {
+  const blocks = [];
+  for (let [at, packet] = [0, 0]; at < capture.length; ) {
+    const length = capture.readUInt32LE(at + 4);
+    const isPacket = capture.readUInt32LE(at) === 6;
+    if (isPacket) packet++;
+    if (!isPacket || packet !== number) blocks.push(capture.subarray(at, at + length));
+    at += length;
+  }
+  return Buffer.concat(blocks);
+}
 
 test("a conversation is shown alone", async (t) => {
   const { page } = await open(t, login);
@@ -201,6 +298,18 @@ test("a search finds text and bytes in all values", async (t) => {
   await until(page, (before) => document.getElementById("matches")?.textContent !== before, before);
   await page.keyboard.press("Shift+N");
   await until(page, (before) => document.getElementById("matches")?.textContent === before, before);
+  // In any case, unless told otherwise. The field that matched is chosen.
+  await box.fill("playeralreadyexists");
+  await box.press("Enter");
+  await count.filter({ hasText: "1 of 1" }).waitFor();
+  await page.locator("#message", { hasText: "found in result" }).waitFor();
+  await page.locator("#fields .row[aria-selected=true]", { hasText: "result" }).waitFor();
+  const matchCase = page.getByRole("button", { name: "Match case" });
+  await matchCase.click();
+  await count.filter({ hasText: "0 matches" }).waitFor();
+  assert.equal(await matchCase.getAttribute("aria-pressed"), "true");
+  await matchCase.click();
+  await count.filter({ hasText: "1 of 1" }).waitFor();
   await box.fill("hex:9");
   await box.press("Enter");
   await count.filter({ hasText: "hexadecimal" }).waitFor();
@@ -232,6 +341,15 @@ test("the timeline zooms by dragging and by keys", async (t) => {
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("Escape");
   await until(page, (whole) => document.getElementById("period")?.textContent === whole, whole);
+});
+
+test("the legend shows only the messages of a name and sender", async (t) => {
+  const { page } = await open(t, login);
+  await complete(page);
+  await page.getByRole("list", { name: "Legend" }).getByRole("button", { name: /^auth\.VaultNodeFetch from client \d+/ }).click();
+  await page.getByRole("button", { name: "Show all" }).waitFor();
+  assert.match(await complete(page), /^3 of /);
+  assert.equal(await page.getByRole("textbox", { name: "Filter" }).inputValue(), "auth.VaultNodeFetch and from == client");
 });
 
 test("times are absolute, relative or since the previous row", async (t) => {
@@ -283,6 +401,7 @@ test("a message is copied in every form", async (t) => {
   assert.match(await copy("Rust"), new RegExp(`const AUTH_ACCTLOGINREQUEST: \\[u8; ${hex.length / 2}\\] = \\[`));
   assert.match(await copy("encode command"), /^printf .* \| worldwire encode --lines --hex$/s);
   await page.locator("#fields .row", { hasText: "accountName" }).click();
+  assert.match(await copy("Rust"), /`accountName` of auth\.AcctLoginRequest from the client, row \d+\.\nconst AUTH_ACCTLOGINREQUEST_ACCOUNTNAME: /);
   const condition = await copy("filter");
   assert.match(condition, /^auth.AcctLoginRequest and accountName == ".+"$/);
   assert.equal(await find(page, condition), row);
@@ -292,6 +411,23 @@ test("a message is copied in every form", async (t) => {
   assert.equal(await page.evaluate(() => document.activeElement?.textContent), "hex");
   await page.keyboard.press("Escape");
   assert.equal(await page.getByRole("menu").count(), 0);
+});
+
+test("a copied encode command works with the definitions of the page", async (t) => {
+  const { page } = await open(t, [path.join(samples, "tera-login.pcapng"), "--data", path.join(samples, "tera")]);
+  await complete(page);
+  await find(page, "S_CHAT");
+  /** @param {string} form */
+  const copy = async (form) => {
+    await page.getByRole("button", { name: "Copy as" }).click();
+    await page.getByRole("menuitem", { name: form, exact: true }).click();
+    await page.locator("#message", { hasText: `as ${form}` }).waitFor();
+    return page.evaluate(() => navigator.clipboard.readText());
+  };
+  const [hex, command] = [await copy("hex"), await copy("encode command")];
+  const env = { ...process.env, PATH: `${path.dirname(program)}:${process.env.PATH}` };
+  const { stdout, stderr } = spawnSync("sh", ["-c", command], { encoding: "utf8", env });
+  assert.equal(stdout.trim(), hex, stderr);
 });
 
 test("bookmarks and notes are saved beside the capture", async (t) => {
@@ -314,7 +450,11 @@ test("bookmarks and notes are saved beside the capture", async (t) => {
   assert.equal(saved.notes[0].text, "who is this?");
   assert.equal(saved.notes[0].row, 1);
   await accessible(page, "bookmarks");
+  // The row that was shown is shown again, and so is a filter.
+  await filter(page, "connect.*");
   await page.reload();
+  await decoded(page, 1);
+  assert.equal(await page.getByRole("textbox", { name: "Filter" }).inputValue(), "connect.*");
   await page.getByRole("button", { name: /★ 1 connect/ }).click();
   await decoded(page, 1);
   assert.equal(await page.getByRole("textbox", { name: "Note" }).inputValue(), "who is this?");
@@ -341,7 +481,7 @@ test("what the filter shows is exported", async (t) => {
   const cells = table.content.toString().trim().split("\n");
   assert.equal(cells.length, names.length + 1);
   assert.match(cells[0] ?? "", /^row,time,packet,/);
-  const packets = await download("Packets (pcapng)");
+  const packets = await download("Packets of their conversations (pcapng)");
   assert.equal(packets.content.readUInt32LE(0), 0x0a0d0d0a);
   assert.ok(packets.content.length < readFileSync(login[0] ?? "").length);
 });

@@ -185,6 +185,16 @@ test("the vault of a capture is a tree, a graph and a history", async (t) => {
   await page.getByRole("textbox", { name: "Search nodes" }).fill("cleft");
   await listed(page, "vault-nodes", 1);
   assert.deepEqual(await names(page, "vault-nodes"), ["10192 Chronicle CleftSolved"]);
+  // Enter opens what the list for the new text shows, however soon it is pressed.
+  const search = page.getByRole("textbox", { name: "Search nodes" });
+  for (const [text, title] of [["Journal", "10193 TextNote Journal"], ["CleftSolved", "10192 Chronicle CleftSolved"], ["10191", "10191 PlayerInfo Yeesha"]]) {
+    await search.fill(text ?? "");
+    await search.press("Enter");
+    await page.getByRole("heading", { name: title }).waitFor();
+    assert.equal(await cursor(page, "vault-nodes"), 0);
+  }
+  // The history has the times of the list of messages.
+  assert.match(await page.getByRole("region", { name: "Node history" }).innerText(), /\t\d+\.\d{6}\t/);
 });
 
 test("an age has states with a history, and positions over time", async (t) => {
@@ -233,7 +243,7 @@ test("a proxy's page shows the vault and the age of its players while they play"
   const { url, play } = await behindProxy(t);
   const { page } = await visit(t, url);
   const ann = await play("ann", "login + create-player Ann female + set-player Ann + vault + enter city + wait 600");
-  await ann.hear("out", /AllThere/);
+  await ann.hear("out", /all states of the age have arrived/);
   await page.getByRole("tab", { name: "Vault" }).click();
   const player = page.locator("#vault-nodes .row:not([hidden])", { hasText: "Player Ann" });
   await player.first().waitFor();
@@ -244,7 +254,7 @@ test("a proxy's page shows the vault and the age of its players while they play"
   await page.locator("#vault-nodes .row[aria-level='2']:not([hidden])", { hasText: "PlayerInfo Ann" }).waitFor();
   // What arrives later does not close the tree.
   const ben = await play("ben", "login + create-player Ben male + set-player Ben + enter city + wait 600");
-  await ben.hear("out", /AllThere/);
+  await ben.hear("out", /all states of the age have arrived/);
   await page.locator("#vault-nodes .row[aria-level='2']:not([hidden])", { hasText: "PlayerInfo Ann" }).waitFor();
   await page.getByRole("tab", { name: "Ages", exact: true }).click();
   await until(page, () => document.querySelectorAll("#age-choice option").length > 0);
@@ -256,7 +266,7 @@ test("a shard shows its own vault", async (t) => {
   const { page, faults } = await visit(t, url);
   const steps = "login + create-player Ann female + set-player Ann + enter city + wait 600";
   const ann = await run(t, home, "client", "uru", "server.ini", "--account", "ann", "--password-file", "pw", ...steps.split(" "));
-  await ann.hear("out", /AllThere/);
+  await ann.hear("out", /all states of the age have arrived/);
   const tabs = page.getByRole("tablist", { name: "Views" });
   assert.deepEqual(await tabs.getByRole("tab").allInnerTexts(), ["Server", "Vault"]);
   await tabs.getByRole("tab", { name: "Vault" }).click();
@@ -270,8 +280,13 @@ test("a shard shows its own vault", async (t) => {
   await page.getByRole("region", { name: "References" }).getByRole("button", { name: /PlayerInfo Ann/ }).click();
   await page.getByRole("heading", { name: /PlayerInfo Ann/ }).waitFor();
   await accessible(page, "the vault of a shard");
+  const search = page.getByRole("textbox", { name: "Search nodes" });
+  for (const [text, title] of [["Ann", /^\d+ Player Ann/], ["inbox", /^\d+ Folder Inbox/]]) {
+    await search.fill(String(text));
+    await search.press("Enter");
+    await page.getByRole("heading", { name: /** @type {RegExp} */ (title) }).waitFor();
+  }
   // An edit is saved with Enter, and can be undone.
-  await page.getByRole("textbox", { name: "Search nodes" }).fill("inbox");
   await page.locator("#vault-nodes .row[aria-level='1']:not([hidden])", { hasText: "Folder Inbox" }).click();
   // Until then, the form is that of the node before.
   await page.getByRole("heading", { name: /Folder Inbox/ }).waitFor();

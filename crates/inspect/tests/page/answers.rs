@@ -94,6 +94,9 @@ async fn selections_are_those_of_the_filter_language() {
         (json!({ "stream": 2 }), None),
         (json!({ "filter": "result != 0" }), Some(1)),
         (json!({ "search": "PlayerAlreadyExists" }), Some(1)),
+        (json!({ "search": "playeralreadyEXISTS", "filter": "auth.PlayerCreateReply" }), Some(1)),
+        (json!({ "search": "playeralreadyexists", "match_case": true }), Some(0)),
+        (json!({ "search": "PlayerAlreadyExists", "filter": "connect.*" }), Some(0)),
         (json!({ "search": "PlayerCreateReply", "stream": 2 }), None),
         (json!({ "search": "no such \\ \"text\"" }), Some(0)),
     ];

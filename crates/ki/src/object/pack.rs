@@ -141,7 +141,7 @@ mod whole {
     use libdeflater::{Decompressor, adler32};
 
     /// Up to this size, a stated size is trusted.
-    const SMALL: usize = 64 << 10;
+    const SMALL: usize = 1 << 20;
     /// So is one of up to this many times the size of the data.
     const RATIO: usize = 16;
 

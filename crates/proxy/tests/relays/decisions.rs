@@ -134,6 +134,16 @@ fn additions_leave_although_their_message_is_dropped_at_a_breakpoint() {
 }
 
 #[test]
+fn a_held_message_says_whether_its_receiver_has_ended() {
+    let mut table = Table::new(|_, _, effects| effects.pause());
+    table.say(1);
+    let has_ended = |table: &Table| table.exchange.held()[0].has_receiver_ended;
+    assert!(!has_ended(&table));
+    table.exchange.input(Duration::ZERO, Side::Server, Input::End);
+    assert!(has_ended(&table));
+}
+
+#[test]
 fn decisions_at_breakpoints_are_counted() {
     let mut table = Table::new(|_, _, effects| effects.pause());
     table.say(3);

@@ -294,11 +294,11 @@ impl Shard {
     ) -> Result<Self, ShardError> {
         let Parts { config, server, library, secure, ages, data, absent } = parts;
         let known = bound(&config, &listener, status.as_ref());
-        let server_ini = keys::server_ini(&server.keys, &known);
+        let place = (keys::server_ini(&server.keys, &known), known.listen);
         let games = Games::new(vault.clone(), ages, config.age(), config.games(), random);
         let welcome = Welcome::new(&config.welcome);
         let (live_games, live_welcome) = (games.clone(), welcome.clone());
-        let control = Control::running(folder, vault.clone(), live_games, live_welcome, server_ini);
+        let control = Control::running(folder, vault.clone(), live_games, live_welcome, place);
         let operators = operators::Listener::bind(folder, control).await;
         let operators = or_close(operators, store).await.map_err(at(folder))?;
         let bus = match config.cluster.bus.is_empty() {

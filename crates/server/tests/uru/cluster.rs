@@ -317,7 +317,7 @@ async fn nothing_acknowledged_is_lost_when_the_bus_fails() {
     progress(&history).await;
     // Too short for sessions to end.
     bus.signal("-STOP");
-    sleep(Duration::from_secs(1)).await;
+    sleep(Duration::from_millis(500)).await;
     bus.signal("-CONT");
     progress(&history).await;
     assert_eq!(history.lock().unwrap().refused, 0);

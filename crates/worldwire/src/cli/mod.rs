@@ -89,8 +89,8 @@ pub(crate) use wad::*;
     propagate_version = true,
     arg_required_else_help = true,
     after_help = "Results go to standard output, everything else to standard error.\n\
-                  Exit codes: 0 success, 1 problems in the input or nothing found, 2 failure to run, \
-                  130 interrupted.\n\n\
+                  Exit codes: 0 success, 1 problems in the input, or a name or number that does not \
+                  exist, 2 failure to run, 130 interrupted.\n\n\
                   Example:\n  worldwire dissect samples/uru-login.pcapng --keys samples/uru-keys.toml"
 )]
 pub(crate) struct Cli {

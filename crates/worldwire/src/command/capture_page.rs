@@ -58,9 +58,11 @@ impl CapturePage {
         scratch: Option<Scratch>,
         common: &Common,
     ) -> Result<Self, Failure> {
-        let definitions = definitions::load(&arguments.knowledge.data, common)?;
+        let data = &arguments.knowledge.data;
+        let copied = definitions::options(data) + &definitions::pins(data);
+        let definitions = definitions::load(data, common)?;
         let options = capture::options(once(file), &arguments.knowledge, definitions, common)?;
-        let settings = Settings { listen, follow: true, ..Settings::default() };
+        let settings = Settings { listen, follow: true, options: copied, ..Settings::default() };
         let (file, stop, runtime) = (file.to_owned(), Stop::new(), system::runtime()?);
         let mut signal = stop.signal();
         let serve = async move {

@@ -108,6 +108,8 @@ fn capture(arguments: &Extcap, interface: &str, common: &Common) -> Result<(), F
     let fifo = fifo.as_deref().unwrap_or_else(|| Path::new("-"));
     let output = Output::open_growing(&Target { output: Some(fifo.to_owned()), force: true })?;
     let selection = Selection { stream: None, filter: None };
+    // Wireshark shows whatever is on standard error as an error.
+    let common = &Common { quiet: true, settings: common.settings.clone(), ..Common::default() };
     // Comments report what cannot be read; the capture itself has not failed.
     pcapng::write(&capture, common, definitions, &selection, output, false).map(drop)
 }

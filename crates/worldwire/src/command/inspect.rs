@@ -24,20 +24,25 @@ pub(crate) fn run(arguments: &Inspect, common: &Common) -> Result<(), Failure> {
         let problem = "-: the page reads the capture again and again; save it to a file first";
         return Err(Failure::Run(problem.to_owned()));
     }
-    let definitions = definitions::load(&arguments.knowledge.data, common)?;
-    let mut settings =
-        Settings { listen: arguments.listen, follow: arguments.is_growing, ..Settings::default() };
+    let loaded = definitions::load(&arguments.knowledge.data, common)?;
+    let data = &arguments.knowledge.data;
+    let mut settings = Settings {
+        listen: arguments.listen,
+        follow: arguments.is_growing,
+        options: definitions::options(data) + &definitions::pins(data),
+        ..Settings::default()
+    };
     let (_scratch, file, options) = if is_archive_file(&arguments.file) {
         settings.archive = Some(archive(arguments)?);
         let (scratch, empty) = empty_capture("archive")?;
-        (Some(scratch), empty, Options { definitions, ..Options::default() })
+        (Some(scratch), empty, Options { definitions: loaded, ..Options::default() })
     } else {
         if arguments.edit {
             let problem = "--edit is for KI archives; this is not one";
             return Err(Failure::Run(format!("{}: {problem}", shown(&arguments.file))));
         }
         let own = once(&*arguments.file);
-        let options = capture::options(own, &arguments.knowledge, definitions, common)?;
+        let options = capture::options(own, &arguments.knowledge, loaded, common)?;
         (None, arguments.file.clone(), options)
     };
     system::runtime()?.block_on(async {

@@ -31,9 +31,11 @@ pub(crate) fn title(path: &Path) -> String {
     }
 }
 
-/// The bytes that follow `--hex`.
+/// The bytes that follow `--hex`, possibly with colons between them, as in filters.
 pub(crate) fn hex(digits: &str) -> Result<Vec<u8>, Failure> {
-    parse_hex(digits).ok_or_else(|| {
+    let is_joined = |text: &str| text.split(':').all(|byte| byte.trim().len() == 2);
+    let plain = is_joined(digits).then(|| digits.replace(':', ""));
+    parse_hex(plain.as_deref().unwrap_or(digits)).ok_or_else(|| {
         let other =
             digits.chars().enumerate().find(|(_, c)| !c.is_whitespace() && !c.is_ascii_hexdigit());
         Failure::Run(match other {
@@ -114,7 +116,12 @@ pub(crate) fn read_if(
 
 /// Reads a whole text file.
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
-    String::from_utf8(read(path)?).map_err(|error| {
+    text_of(read(path)?, path)
+}
+
+/// The text in a file.
+fn text_of(bytes: Vec<u8>, path: &Path) -> Result<String, Failure> {
+    String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         complain(&shown(path), &format!("at byte {at}: not UTF-8 text"));
         Failure::Input
@@ -184,7 +191,13 @@ pub(crate) fn keys(paths: &[PathBuf], common: &Common) -> Result<Keys, Failure> 
     let mut keys = Keys::none();
     for path in paths {
         tracing::debug!(path = %path.display(), "keys");
-        let text = read_text(path)?;
+        let bytes = read(path)?;
+        if CaptureReader::new(&*bytes, &Limits::DEFAULT).is_ok() {
+            let hint = "keys inside the captures that you read need no --keys";
+            let problem = format!("{}: a capture, not a key file; {hint}", shown(path));
+            return Err(Failure::Run(problem));
+        }
+        let text = text_of(bytes, path)?;
         if text.trim().is_empty() {
             common.note(&shown(path), "has no keys yet");
             continue;

@@ -25,9 +25,13 @@ pub(crate) enum WholeFile {
 impl WholeFile {
     /// Starts a file that will be placed in a directory.
     pub(crate) fn create_in(folder: &Path) -> io::Result<Self> {
+        // The errors of a temporary file contain its name, which users do not know.
+        std::fs::metadata(folder)?;
         #[cfg(target_os = "linux")]
-        if let Ok(file) = nameless::create_in(folder) {
-            return Ok(Self::Nameless(file, folder.to_owned()));
+        match nameless::create_in(folder) {
+            Ok(file) => return Ok(Self::Nameless(file, folder.to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
+            Err(_) => {}
         }
         Self::temporary_in(folder)
     }
@@ -312,6 +316,14 @@ mod tests {
             drop(create(folder.path()).expect("a file that nobody finishes"));
             assert_eq!(names(), ["new", "old"], "nothing else is left");
         }
+    }
+
+    #[test]
+    fn errors_do_not_name_temporary_files() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let missing = WholeFile::create_in(&folder.path().join("missing"));
+        let error = missing.expect_err("the directory is missing").to_string();
+        assert!(!error.contains(super::UNFINISHED_NAME.0), "{error}");
     }
 
     #[test]

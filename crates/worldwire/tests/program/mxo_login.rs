@@ -150,7 +150,10 @@ fn players_log_in_and_play() {
     assert!(code == Some(1) && err.contains("the weather must have"), "{err}");
     let (code, out, err) = serving
         .client("neo", &"login + load Neo + enter + wait 0.2".split(' ').collect::<Vec<_>>());
-    assert!(code == Some(0) && out.contains("loads district 1 (bluesky1)\n"), "{out} {err}");
+    assert!(
+        code == Some(0) && out.contains("loads district 1; weather: bluesky1\n"),
+        "{out} {err}"
+    );
     let character = |words: &[&str]| run(&[&["mxo", "character"], words, &server].concat());
     let (code, _, err) = character(&["delete", "clone3", "--yes"]);
     assert!(code == Some(0) && err.contains("deleted"), "{err}");
@@ -184,7 +187,7 @@ fn a_waiting_client_prints_at_once_and_notices_its_end() {
     let (code, _, err) = account(&["kick", "neo"]);
     assert_eq!(code, Some(0), "{err}");
     let last = lines.last();
-    assert_eq!(last.as_deref(), Some("the server (Modal): An operator has disconnected you."));
+    assert_eq!(last.as_deref(), Some("the server announces: An operator has disconnected you."));
     let output = client.wait_with_output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{err}");

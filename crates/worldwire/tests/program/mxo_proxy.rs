@@ -135,7 +135,7 @@ fn players_log_in_and_chat_through_a_proxy_with_the_servers_key() {
     let says = "login + create Neo + enter + say Whoa. + wait 0.3";
     let (code, out, err) = proxied.client("neo", says);
     assert_eq!(code, Some(0), "{out} {err}");
-    listens.see("Neo (Area): Whoa.");
+    listens.see("Neo says: Whoa.");
     // The name is changed only on its way.
     let (code, out, err) = proxied.client("neo", "login + list");
     assert!(code == Some(0) && out.ends_with("  Thomas\n"), "{out} {err}");

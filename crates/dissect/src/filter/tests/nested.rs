@@ -3,7 +3,7 @@
 use worldwire_core::{Form, Names, Reader, Tree, Value};
 
 use super::super::{Filter, Resolver, Subject};
-use super::check;
+use super::{check, with_subject};
 use crate::Definitions;
 use crate::item::Time;
 
@@ -191,6 +191,30 @@ fn names_with_dots_are_written_as_they_are_shown() {
         assert!(filter.matches(subject));
         assert_eq!(filter.to_string(), "[\"m_id.m_full\"] == 9");
         assert_eq!(filter.field_names(), [["m_id.m_full"]]);
+    });
+}
+
+#[test]
+fn case_can_be_ignored() {
+    with_subject(|subject| {
+        for (text, wanted) in [
+            ("any contains gUILD", true),
+            ("any contains DÜN and any contains SECRET", true),
+            ("message.name contains acctLOGIN", true),
+            ("any contains admin and any contains \"0XFF00\"", true),
+            ("not any contains guild", false),
+            ("any contains nowhere", false),
+            // Bytes have no case.
+            ("any contains 47:75 and not any contains 67:75", true),
+        ] {
+            let filter = Filter::parse(text).unwrap().ignore_case();
+            assert_eq!(filter.matches(subject), wanted, "{text}");
+            let both = Filter::parse("uru and from == server").unwrap().and(filter);
+            assert_eq!(both.matches(subject), wanted, "{text}");
+        }
+        let found = Filter::parse("any contains guild").unwrap().ignore_case();
+        let other = Filter::parse("from == client").unwrap().and(found);
+        assert!(!other.matches(subject));
     });
 }
 

@@ -2,6 +2,7 @@
 //! connections and ages.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -38,6 +39,8 @@ struct Live {
     games: Games,
     welcome: Welcome,
     server_ini: Arc<str>,
+    /// Where the shard listens.
+    listen: SocketAddr,
 }
 
 impl fmt::Debug for Control {
@@ -58,9 +61,9 @@ impl Control {
         vault: Vault,
         games: Games,
         welcome: Welcome,
-        server_ini: String,
+        (server_ini, listen): (String, SocketAddr),
     ) -> Self {
-        let live = Live { games, welcome, server_ini: server_ini.into() };
+        let live = Live { games, welcome, server_ini: server_ini.into(), listen };
         Self { folder: folder.to_owned(), vault, live: Some(live) }
     }
 
@@ -316,7 +319,8 @@ impl Operated for Control {
             Request::Online => self.online().await,
             Request::Games => self.games().await,
             Request::ServerIni => {
-                Ok(self.live.iter().map(|live| json!(&*live.server_ini)).collect())
+                let place = |live: &Live| [json!(&*live.server_ini), json!(live.listen)];
+                Ok(self.live.iter().flat_map(place).collect())
             }
             Request::Openness => Ok(vec![json!({ "open": !self.vault.is_restricted() })]),
             Request::Message { sender, text, age } => self.message(&sender, &text, age).await,

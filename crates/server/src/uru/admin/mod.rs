@@ -75,7 +75,8 @@ pub enum Request {
     Online,
     /// Lists the small games that players are in, one per line.
     Games,
-    /// The text that a client's `server.ini` needs, with the port that the shard uses.
+    /// The text that a client's `server.ini` needs, with the port that the shard uses, and the
+    /// address and port on which the shard listens.
     ServerIni,
     /// Tells whether all players may log in.
     Openness,

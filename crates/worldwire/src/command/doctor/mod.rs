@@ -162,20 +162,21 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     let mut out = Report { is_json: arguments.json, text: String::new() };
     let (other_findings, other_advice) = (findings.others, advice.others);
     let (mut findings, advice): (Vec<_>, _) = (findings.kept.into_iter().collect(), advice.kept);
-    findings.sort_by(|(one, (_, first)), (other, (_, second))| {
+    findings.sort_by(|(one, Seen { first, .. }), (other, Seen { first: second, .. })| {
         first.stream.cmp(&second.stream).then_with(|| in_order(one, other))
     });
     let mut well = clean && !is_harmed;
-    for (finding, (count, first)) in findings.iter().take(MAX_LISTED) {
+    for (finding, Seen { count, first, is_shared }) in findings.iter().take(MAX_LISTED) {
         let at = moment(first);
-        let times = if *count == 1 { at } else { format!("{count} times, first {at}") };
+        let places = if *is_shared { " in several conversations" } else { "" };
+        let times = if *count == 1 { at } else { format!("{count} times{places}, first {at}") };
         out.first("finding", finding, *count, first, &format!("{finding} ({times})"));
     }
     let more = findings.len().saturating_sub(MAX_LISTED) as u64 + other_findings;
     if more > 0 {
         out.more(&format!("{more} more findings"));
     }
-    for (text, (count, first)) in advice.iter().take(MAX_LISTED) {
+    for (text, Seen { count, first, .. }) in advice.iter().take(MAX_LISTED) {
         let (messages, at) = (counted(*count, "message"), moment(first));
         out.first("advice", text, *count, first, &format!("{messages} {text} (first {at})"));
     }
@@ -225,18 +226,28 @@ struct Undefined {
 /// How often each finding occurred.
 #[derive(Default)]
 struct Tally {
-    /// By finding: its count, and where it occurred first.
-    kept: BTreeMap<String, (u64, Stamp)>,
+    /// By finding.
+    kept: BTreeMap<String, Seen>,
     /// How often others occurred.
     others: u64,
 }
 
+/// How often a finding occurred.
+struct Seen {
+    count: u64,
+    first: Stamp,
+    /// Whether it also occurred in another conversation than the first one.
+    is_shared: bool,
+}
+
 impl Tally {
     fn add(&mut self, finding: &str, stamp: &Stamp) {
-        if let Some((count, _)) = self.kept.get_mut(finding) {
-            *count += 1;
+        if let Some(seen) = self.kept.get_mut(finding) {
+            seen.count += 1;
+            seen.is_shared |= seen.first.stream != stamp.stream;
         } else if self.kept.len() < MAX_KEPT {
-            self.kept.insert(finding.to_owned(), (1, *stamp));
+            let seen = Seen { count: 1, first: *stamp, is_shared: false };
+            self.kept.insert(finding.to_owned(), seen);
         } else {
             self.others += 1;
         }
@@ -366,7 +377,13 @@ mod tests {
             tally.add(&format!("packet {number}"), &Stamp::default());
         }
         tally.add("packet 0", &Stamp::default());
-        assert_eq!((tally.kept.len(), tally.others, tally.kept["packet 0"].0), (MAX_KEPT, 5, 2));
+        assert_eq!(
+            (tally.kept.len(), tally.others, tally.kept["packet 0"].count),
+            (MAX_KEPT, 5, 2)
+        );
+        assert!(!tally.kept["packet 0"].is_shared);
+        tally.add("packet 0", &Stamp { stream: 3, ..Stamp::default() });
+        assert!(tally.kept["packet 0"].is_shared);
     }
 
     #[test]

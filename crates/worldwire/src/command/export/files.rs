@@ -63,6 +63,12 @@ pub(super) fn run(arguments: &ExportFiles, common: &Common) -> Result<(), Failur
     if !common.quiet {
         say(format_args!("{} written, {faults} skipped; {summary}", counted(files, "file")));
     }
+    if files == 0 && faults == 0 {
+        common.note(
+            "export",
+            "no downloads selected; only Uru's file and auth connections have them",
+        );
+    }
     if clean && faults == 0 && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 

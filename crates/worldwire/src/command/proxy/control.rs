@@ -169,6 +169,7 @@ impl Operators {
                     "name": held.name,
                     "seconds": age.as_secs_f64(),
                     "line": held.line,
+                    "receiver_ended": held.has_receiver_ended,
                 }));
             }
         }

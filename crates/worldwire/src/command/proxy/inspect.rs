@@ -34,11 +34,12 @@ impl Recording {
     }
 }
 
-/// Opens the page.
+/// Opens the page. `copied` are the options that it adds to copied commands.
 pub(super) async fn open(
     recording: &Recording,
     listen: SocketAddr,
     (keys, definitions): (&Keys, &Definitions),
+    copied: String,
     operators: Operators,
 ) -> Result<Inspector, Failure> {
     let mut keys = keys.clone();
@@ -48,7 +49,8 @@ pub(super) async fn open(
     }
     let options = Options { keys, definitions: definitions.clone(), ..Options::default() };
     let live: Arc<dyn Live> = Arc::new(Watched(operators));
-    let settings = Settings { listen, follow: true, live: Some(live), ..Settings::default() };
+    let settings =
+        Settings { listen, follow: true, live: Some(live), options: copied, ..Settings::default() };
     Inspector::open(&recording.path, options, settings).await.map_err(|error| failed(&error))
 }
 

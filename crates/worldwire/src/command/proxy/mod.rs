@@ -180,7 +180,10 @@ impl<'a> Relaying<'a> {
         let page = match (&recording, arguments.inspect) {
             (Some(recording), Some(at)) => {
                 let (keys, definitions) = &known;
-                let page = inspect::open(recording, at, (keys, definitions), operators.clone());
+                let data = &arguments.data;
+                let copied = definitions::options(data) + &definitions::pins(data);
+                let operators = operators.clone();
+                let page = inspect::open(recording, at, (keys, definitions), copied, operators);
                 let page = page.await?;
                 say(format_args!("worldwire: the page is {}", page.url()));
                 Some(tokio::spawn(page.serve(stop.signal())))

@@ -94,6 +94,9 @@ async fn one(
                 show(&values)?;
             }
         } else {
+            if matches!(step, Step::Leave) {
+                common.note("leave", "waiting until the server lets the character go");
+            }
             show(&session.take(step).await.map_err(failed)?)?;
         }
     }
@@ -182,7 +185,7 @@ async fn many(
 fn failure(step: &Step, problem: &Problem) -> Failure {
     let said = printable(&problem.to_string());
     match problem {
-        Problem::Login(LoginError::Io(_) | LoginError::Random(_)) => Failure::Run(said),
+        Problem::Login(LoginError::Connect { .. } | LoginError::Random(_)) => Failure::Run(said),
         _ => {
             complain(step.name(), &said);
             Failure::Input

@@ -283,7 +283,7 @@ pub(super) fn shown(step: &Step, values: &[Json], as_json: bool) -> String {
                 writeln!(out, "{} {what}", character_of(value))
             }
             Step::Wait(_) if value["district"].is_u64() => {
-                writeln!(out, "loads district {} ({})", value["district"], text("sky"))
+                writeln!(out, "loads district {}; weather: {}", value["district"], text("sky"))
             }
             Step::Wait(_) if value["option"].is_string() => {
                 writeln!(out, "option {}: {}", text("option"), text("value"))
@@ -293,11 +293,23 @@ pub(super) fn shown(step: &Step, values: &[Json], as_json: bool) -> String {
                 let from = from.unwrap_or_else(|| "the server".to_owned());
                 // Without the number of a scope that has a name.
                 let scope = text("scope");
-                let scope = scope.split_once(" (").map_or(&*scope, |(name, _)| name);
-                writeln!(out, "{from} ({scope}): {}", text("text"))
+                let says = match scope.split_once(" (").map_or(&*scope, |(name, _)| name) {
+                    "Area" => "says".to_owned(),
+                    "Whisper" => "whispers".to_owned(),
+                    "Crew" => "says to the crew".to_owned(),
+                    "Faction" => "says to the faction".to_owned(),
+                    "Team" => "says to the team".to_owned(),
+                    "System" | "Modal" | "Broadcast" | "Framed" => "announces".to_owned(),
+                    other => format!("says (scope {other})"),
+                };
+                writeln!(out, "{from} {says}: {}", text("text"))
             }
             _ => writeln!(out, "{value}"),
         };
+    }
+    // The server does not answer these.
+    if !as_json && matches!(step, Step::Say(_) | Step::Whisper(..)) {
+        let _ = writeln!(out, "{}: sent", step.name());
     }
     out
 }

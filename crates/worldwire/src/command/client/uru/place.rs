@@ -1,6 +1,6 @@
 //! Selects the shard, by a client's `server.ini` or by the shard's own directory.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,9 +19,18 @@ use crate::output::{Failure, shown};
 
 pub(super) fn shard(arguments: &ClientUru) -> Result<Shard, Failure> {
     let path = &arguments.shard;
-    let text = if path.is_dir() { of_folder(path)? } else { input::read_text(path)? };
+    let (text, listen) = match path.is_dir() {
+        true => of_folder(path)?,
+        false => (input::read_text(path)?, None),
+    };
     let parsed = Shard::parse(&text);
     let mut shard = parsed.map_err(|error| Failure::Run(format!("{}: {error}", shown(path))))?;
+    // Clients on other machines need the public address. Here, another shard could have it.
+    if let Some(listen) = listen {
+        let host = Some(reachable(listen.ip()).to_string());
+        (shard.gatekeeper, shard.auth, shard.file) = (host.clone(), host.clone(), host);
+        shard.port = listen.port();
+    }
     if let Some(at) = &arguments.at {
         let (host, port) = shard.host_and_port(at);
         let (host, port) = (Some(host.to_owned()), port);
@@ -40,15 +49,17 @@ pub(super) fn shard(arguments: &ClientUru) -> Result<Shard, Failure> {
     Ok(shard)
 }
 
-/// The `server.ini` lines for clients of the shard in a directory. A running shard knows its port
-/// best: options and the system can choose another one than the configuration.
-fn of_folder(folder: &Path) -> Result<String, Failure> {
+/// The `server.ini` lines for clients of the shard in a directory and, if it is running, where it
+/// listens: options and the system can choose another place than the configuration.
+fn of_folder(folder: &Path) -> Result<(String, Option<SocketAddr>), Failure> {
     let asked = Admin::ask_running(folder, Request::ServerIni);
     // A shard of an older version does not know this request.
     if let Ok(Some(answer)) = system::runtime()?.block_on(asked)
         && let Some(text) = answer.first().and_then(Json::as_str)
     {
-        return Ok(text.to_owned());
+        // A shard of an older version does not tell.
+        let listen = answer.get(1).and_then(Json::as_str).and_then(|text| text.parse().ok());
+        return Ok((text.to_owned(), listen));
     }
     let file = folder.join(CONFIG);
     let text = input::read_text(&file)?;
@@ -63,7 +74,16 @@ fn of_folder(folder: &Path) -> Result<String, Failure> {
     let file = folder.join(&config.keys);
     let ring =
         keys::load(&file).map_err(|error| Failure::Run(format!("{}: {error}", shown(&file))))?;
-    Ok(keys::server_ini(&ring, &config))
+    Ok((keys::server_ini(&ring, &config), None))
+}
+
+/// An address of this machine at which a server listens.
+fn reachable(listen: IpAddr) -> IpAddr {
+    match listen {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
+        address => address,
+    }
 }
 
 /// An eavesdropper on an unencrypted connection could log in. Loopback connections have none.

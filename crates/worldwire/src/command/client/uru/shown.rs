@@ -8,6 +8,7 @@ use worldwire_client::uru::{Notification, SceneEvent};
 use worldwire_core::json::{Style, write_children};
 use worldwire_core::{Classes as _, Field as _, Reader, Side, Tree, Value, Writer};
 use worldwire_uru::games::{GameMessage, GameScope};
+use worldwire_uru::message::Caps;
 use worldwire_uru::net_message::NetMessage;
 use worldwire_uru::sdl::ChangedPart;
 use worldwire_uru::types::{ClassIndex, TransId, Uoid};
@@ -40,6 +41,10 @@ pub(super) fn text(step: &Step, values: &[Json]) -> String {
             out.push_str(&drawn(std::slice::from_ref(value)));
             continue;
         }
+        if let Some(sentence) = sentence(value) {
+            let _ = writeln!(out, "{}", printable(&sentence));
+            continue;
+        }
         let between = if matches!(step, Step::Node(_)) { "\n" } else { "  " };
         // Events come first.
         let seen = value["seen"].as_str().map(printable);
@@ -55,6 +60,70 @@ pub(super) fn text(step: &Step, values: &[Json]) -> String {
         let _ = writeln!(out, "{}: {}", step.name(), outcome(step.name()).unwrap_or("none"));
     }
     out
+}
+
+/// An event or a notification in words. `None` for anything else, and for states and messages, which
+/// have too many values.
+fn sentence(value: &Json) -> Option<String> {
+    let text = |key: &str| value[key].as_str().unwrap_or_default();
+    let number = |key: &str| value[key].as_u64().unwrap_or_default();
+    let (player, object) = (number("player"), text("object"));
+    if let Some(seen) = value["seen"].as_str() {
+        return Some(match seen {
+            "Came" => format!("{} (player {player}) is in the age", text("name")),
+            "Went" => format!("{} (player {player}) has left the age", text("name")),
+            "Chat" => format!("{} says: {}", text("name"), text("text")),
+            "Avatar" => format!("avatar {object} appears"),
+            "AvatarGone" => format!("avatar {object} disappears"),
+            "Clone" => format!("object {object} appears"),
+            "CloneGone" => format!("object {object} disappears"),
+            "Moved" => match value["position"].as_array() {
+                Some(place) => {
+                    let place: Vec<String> = place
+                        .iter()
+                        .map(|it| format!("{:.1}", it.as_f64().unwrap_or_default()))
+                        .collect();
+                    format!("player {player} moves to {}", place.join(", "))
+                }
+                None => format!("player {player} moves"),
+            },
+            "Lock" if value["granted"] == true => format!("the lock of {object} is granted"),
+            "Lock" => format!("the lock of {object} is refused: another player has it"),
+            "Owner" if value["owner"] == true => {
+                "this client answers for the age's objects".to_owned()
+            }
+            "Owner" => "another client answers for the age's objects".to_owned(),
+            "AllThere" => "all states of the age have arrived".to_owned(),
+            _ => return None,
+        });
+    }
+    let (node, parent, child) = (number("id"), number("parent"), number("child"));
+    Some(match value["told"].as_str()? {
+        "NodeChanged" => format!("vault node {node} has changed"),
+        "NodeDeleted" => format!("vault node {node} has been deleted"),
+        "NodeAdded" => format!("vault node {child} has been added to {parent}"),
+        "NodeRemoved" => format!("vault node {child} has been removed from {parent}"),
+        "ServerCaps" => {
+            let words = value["words"].as_array().into_iter().flatten();
+            let bits = words.enumerate().flat_map(|(index, word)| {
+                let word = word.as_u64().unwrap_or_default();
+                (0..32).filter(move |bit| word >> bit & 1 == 1).map(move |bit| index * 32 + bit)
+            });
+            let names: Vec<String> = bits
+                .map(|bit| {
+                    let name = i64::try_from(bit).ok().and_then(|bit| Caps::NAMES.name(bit));
+                    name.map_or_else(|| format!("feature {bit}"), str::to_owned)
+                })
+                .collect();
+            match names.is_empty() {
+                true => "the server offers no optional features".to_owned(),
+                false => format!("the server offers {}", names.join(", ")),
+            }
+        }
+        "NewBuild" => format!("the server has a new build of the client: {}", number("build")),
+        "KickedOff" => format!("the server ended the session: {}", text("text")),
+        _ => return None,
+    })
 }
 
 /// What a step without results has done; `None` for steps that list something.
@@ -208,4 +277,43 @@ fn object_shown(object: &Uoid<'_>) -> String {
         let _ = write!(shown, "!{},{}", ids.id, ids.player_id);
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_sentences() {
+        for (value, wanted) in [
+            (
+                json!({"seen": "Came", "player": 7, "name": "Ann"}),
+                Some("Ann (player 7) is in the age"),
+            ),
+            (
+                json!({"seen": "Moved", "player": 7, "position": [1.25, 0.0, -3.0]}),
+                Some("player 7 moves to 1.2, 0.0, -3.0"),
+            ),
+            (
+                json!({"seen": "Lock", "object": "Lever@00780022", "granted": false}),
+                Some("the lock of Lever@00780022 is refused: another player has it"),
+            ),
+            (
+                json!({"told": "ServerCaps", "words": [3, 1 << 8]}),
+                Some("the server offers ScoreLeaderBoards, BlueSpiral, feature 40"),
+            ),
+            (
+                json!({"told": "ServerCaps", "words": []}),
+                Some("the server offers no optional features"),
+            ),
+            (
+                json!({"told": "NodeAdded", "parent": 5, "child": 6, "owner": 7}),
+                Some("vault node 6 has been added to 5"),
+            ),
+            // A result of a step.
+            (json!({"player": 7, "name": "Ann"}), None),
+        ] {
+            assert_eq!(sentence(&value).as_deref(), wanted, "{value}");
+        }
+    }
 }
