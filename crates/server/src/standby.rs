@@ -29,6 +29,7 @@ use crate::start::{
 use crate::store::follow::{Copied, Follower, Led, Look, Taken};
 use crate::store::lease::{LOOK_EVERY, SharedStore, Verdict};
 use crate::store::lock::FolderLock;
+use crate::store::outage::Outage;
 use crate::store::seal::{KEY_FILE, ServerKey};
 use crate::store::{self, StoreError};
 
@@ -194,23 +195,29 @@ struct WaitLog {
     writer: String,
     /// Whether its failure is logged.
     has_failed: bool,
-    /// Whether it is logged that the database cannot be reached.
-    is_lost: bool,
+    /// Failures of the database.
+    outage: Outage,
     /// Why this process cannot take over.
     problem: Option<String>,
 }
 
 impl WaitLog {
     fn new(name: &'static str) -> Self {
-        Self { name, writer: String::new(), has_failed: false, is_lost: false, problem: None }
+        Self {
+            name,
+            writer: String::new(),
+            has_failed: false,
+            outage: Outage::default(),
+            problem: None,
+        }
     }
 
     fn saw(&mut self, look: &Look) {
         let writer = &look.sighting.writer;
         let has_failed = look.verdict == Verdict::TakeOverByForce;
         let is_news = !std::mem::replace(&mut self.has_failed, has_failed);
-        if std::mem::take(&mut self.is_lost) {
-            info!("standby: the database answers again");
+        if self.outage.end() {
+            info!("standby: the database can be read again");
         }
         match look.verdict {
             Verdict::Wait if look.is_alive && *writer != self.writer => {
@@ -242,8 +249,8 @@ impl WaitLog {
     }
 
     fn lost(&mut self, error: &StoreError) {
-        if !std::mem::replace(&mut self.is_lost, true) {
-            warn!(%error, "standby: the database does not answer");
+        if self.outage.is_news(error) {
+            warn!(%error, "standby: cannot read the database");
         }
     }
 

@@ -408,10 +408,10 @@ impl<'k, 'd> FilterVocabulary<'k, 'd> {
         // Nested fields can have values that are not in the tables.
         let is_outer = names.len() == 1 || (path.start() == Start::Top && names.len() == 2);
         let is_closed = |known: &&&KnownMessage<'_>| {
-            let is_of = |(family, values): &&(&str, ValueNames<'_>)| {
-                *family == known.family && known.names.name.starts_with(values.prefix)
-            };
-            (is_outer || known.names.is_complete) && sets.iter().any(|set| is_of(&set))
+            (is_outer || known.names.is_complete)
+                && sets.iter().any(|(family, values)| {
+                    *family == known.family && known.names.name.starts_with(values.prefix)
+                })
         };
         let is_certain = !holders.is_empty()
             && holders.iter().all(is_closed)

@@ -14,6 +14,7 @@ use tracing::{error, info, warn};
 
 use super::StoreError;
 use super::connect::connect;
+use super::outage::Outage;
 
 /// How long to wait for the lock, because PostgreSQL may take a moment to notice that a process was
 /// killed.
@@ -116,8 +117,7 @@ fn application_name(writer: &str) -> String {
 
 /// Takes the lock again whenever its connection breaks, until the lock is released.
 async fn keep(lock: Weak<Mutex<Option<PgConnection>>>, options: PgConnectOptions, quiet: bool) {
-    // An outage is logged once.
-    let mut is_logged = quiet;
+    let mut outage = Outage::default();
     loop {
         sleep(CHECK_EVERY).await;
         let Some(lock) = lock.upgrade() else { return };
@@ -129,7 +129,7 @@ async fn keep(lock: Weak<Mutex<Option<PgConnection>>>, options: PgConnectOptions
         match locked(&options, PATIENCE).await {
             Ok(connection) => {
                 *held = Some(connection);
-                if std::mem::replace(&mut is_logged, quiet) && !quiet {
+                if outage.end() && !quiet {
                     info!("the database is reachable again, and its lock is held");
                 }
             }
@@ -139,7 +139,7 @@ async fn keep(lock: Weak<Mutex<Option<PgConnection>>>, options: PgConnectOptions
                 return;
             }
             Err(error) => {
-                if !std::mem::replace(&mut is_logged, true) {
+                if outage.is_news(&error) && !quiet {
                     warn!(%error, "the database is not reachable, and its lock is not held");
                 }
             }

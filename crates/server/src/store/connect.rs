@@ -1,6 +1,7 @@
 //! Connecting to PostgreSQL without a pool. A pool tries to connect until its time is over, and
 //! then does not say why it failed.
 
+use std::io;
 use std::time::Duration;
 
 use sqlx::migrate::MigrateError;
@@ -33,8 +34,8 @@ fn place(options: &PgConnectOptions) -> String {
     let (host, port) = (options.get_host(), options.get_port());
     match options.get_socket() {
         Some(folder) => folder.join(format!(".s.PGSQL.{port}")).display().to_string(),
-        // An IPv6 address.
-        None if host.contains(':') => format!("[{host}]:{port}"),
+        // An IPv6 address. Those of URLs have their brackets.
+        None if host.contains(':') && !host.starts_with('[') => format!("[{host}]:{port}"),
         None => format!("{host}:{port}"),
     }
 }
@@ -43,6 +44,9 @@ fn place(options: &PgConnectOptions) -> String {
 pub(super) fn described(error: &sqlx::Error) -> String {
     match error {
         sqlx::Error::Database(error) => error.message().to_owned(),
+        sqlx::Error::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            "the connection was closed".to_owned()
+        }
         sqlx::Error::Io(error) => reason(error),
         error => error.to_string(),
     }

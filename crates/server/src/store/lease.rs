@@ -16,6 +16,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
 
+use super::outage::Outage;
 use super::{Changes, Pending, Position, SessionRow, Store, StoreError};
 
 /// How often the active process renews its lease.
@@ -280,7 +281,7 @@ async fn renew(
     let end = |since: Instant, error| {
         state.send_replace(State::Ended(since, Arc::new(error)));
     };
-    let mut is_failing = false;
+    let mut outage = Outage::default();
     loop {
         let start = Instant::now();
         match timeout(RENEW_WITHIN, store.renew(position.epoch)).await {
@@ -288,7 +289,7 @@ async fn renew(
                 renewed = start;
                 // Not from now on: a standby may have seen this beat when the renewal began.
                 state.send_replace(State::Until(start + VALID));
-                if std::mem::take(&mut is_failing) {
+                if outage.end() {
                     info!("the lease on the database is renewed again");
                 }
             }
@@ -305,7 +306,7 @@ async fn renew(
                     Ok(Err(error)) => error,
                     _ => StoreError::Timeout,
                 };
-                if !std::mem::replace(&mut is_failing, true) {
+                if outage.is_news(&error) {
                     warn!(%error, "cannot renew the lease on the database");
                 }
                 if renewed.elapsed() >= HOLD {

@@ -50,6 +50,7 @@ pub(crate) mod follow;
 pub mod lease;
 pub mod lock;
 mod migrations;
+pub(crate) mod outage;
 pub(crate) mod probe;
 pub mod seal;
 mod sessions;

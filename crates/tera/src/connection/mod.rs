@@ -209,7 +209,10 @@ impl StreamMachine for Connection {
                 }
                 self.events.push_back(Event::Received(Unread { side, unit, located, encrypted }));
             }
-            Err(error) => self.fault(side, error),
+            Err(error) => {
+                let error = self.explained(side, error);
+                self.fault(side, error);
+            }
         }
         true
     }
@@ -407,18 +410,21 @@ impl Connection {
         }
     }
 
-    /// Handles a fault: an observer or relay gives up the stream, an active role the connection.
-    /// Before the keys are exchanged, a relay gives up both streams.
-    fn fault(&mut self, side: Side, error: Error) {
-        let stream = &self.streams[side.index()];
+    /// Adds to an observer's error about the hello what it usually means.
+    fn explained(&self, side: Side, error: Error) -> Error {
         let is_observed = matches!(self.sender.half.role, Role::Observer(_));
-        let error = match stream.phase {
-            Phase::Hello if is_observed && !stream.incoming.is_ended => error.hint(
+        match self.streams[side.index()].phase {
+            Phase::Hello if is_observed => error.hint(
                 "if the capture begins after the key exchange, the messages cannot be decrypted, \
                  not even with exported keys",
             ),
             _ => error,
-        };
+        }
+    }
+
+    /// Handles a fault: an observer or relay gives up the stream, an active role the connection.
+    /// Before the keys are exchanged, a relay gives up both streams.
+    fn fault(&mut self, side: Side, error: Error) {
         self.events.push_back(Event::Fault { side, error });
         match &self.sender.half.role {
             Role::Client(..) | Role::Server(_) => self.sender.half.close_for(CloseReason::Fault),

@@ -358,7 +358,8 @@ pub(in crate::uru) async fn save_age(
     blob: Vec<u8>,
 ) -> Result<(), NetError> {
     let save = SaveState { owner, node, revision, blob };
-    Ok(vault.ask(ConnectionId::NONE, save).await?.0)
+    vault.ask(ConnectionId::NONE, save).await?;
+    Ok(())
 }
 
 /// Writes states of objects in transactions of at most [`AT_ONCE`]. Returns their nodes. States

@@ -14,6 +14,7 @@ use std::net::IpAddr;
 
 use sha2::{Digest as _, Sha256};
 use worldwire_uru::types::{NetError, Uuid};
+use worldwire_uru::vault::NodeType;
 
 use super::ask::{asks, decoded, encoded, wire_struct};
 use super::handle::{Connection, Vault};
@@ -158,13 +159,16 @@ impl VaultState {
     }
 
     fn end_waiting(&mut self) -> Outcome<usize> {
-        let waiting: Vec<_> = self.waiting().values().copied().collect();
-        let mut ended = 0;
-        for connection in waiting {
-            ended += usize::from(self.sessions().contains_key(&connection));
-            self.disconnect(connection)?;
+        let waiting = self.waiting().values();
+        let waiting = waiting.filter_map(|id| Some((*id, self.sessions().get(id)?.player)));
+        let waiting: Vec<_> = waiting.collect();
+        // All at once: for each content that is missing, the request runs again.
+        let info = |player| self.graph().child(player, NodeType::PlayerInfo, None);
+        self.need(&waiting.iter().filter_map(|(_, player)| info(*player)).collect::<Vec<_>>())?;
+        for (connection, _) in &waiting {
+            self.disconnect(*connection)?;
         }
-        Ok(ended)
+        Ok(waiting.len())
     }
 }
 
@@ -182,7 +186,6 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "these are tests")]
 
     use worldwire_uru::message::AccountFlags;
-    use worldwire_uru::vault::NodeType;
 
     use super::*;
     use crate::store::seal::ServerKey;
@@ -190,6 +193,7 @@ mod tests {
     use crate::uru::vault::ask::Ask as _;
     use crate::uru::vault::config::VaultConfig;
     use crate::uru::vault::content::Facts;
+    use crate::uru::vault::session::Stop;
 
     const EPOCH: u64 = 4;
     /// A connection to the process before.
@@ -319,6 +323,17 @@ mod tests {
         state.run(|state| state.set_player(NEW, player)).unwrap();
         assert_eq!(state.sessions().len(), 1);
         assert!(is_online(&state, player));
+    }
+
+    #[test]
+    fn contents_for_ending_sessions_are_loaded_at_once() {
+        let (player, stored) = before();
+        let mut state = empty();
+        state.follow(&stored).unwrap();
+        state.finish_loading().unwrap();
+        state.load_sessions(rows(&stored, EPOCH), EPOCH + 1, Vec::new());
+        let info = state.graph().child(player, NodeType::PlayerInfo, None).unwrap();
+        assert_eq!(state.run(VaultState::end_waiting), Err(Stop::Need(vec![info])));
     }
 
     #[test]

@@ -136,18 +136,13 @@ pub(crate) struct Task {
     queues: HashMap<ConnectionId, NoticeQueue>,
     /// Sessions that have ended, but whose players are not offline yet.
     gone: Vec<ConnectionId>,
-    /// Whether the last batch was not committed.
-    failing: Arc<AtomicBool>,
     /// Whether the last contents that were needed could not be read.
     is_unreadable: bool,
-    /// Whether sessions are left to the next process.
-    leaving: Arc<AtomicBool>,
     /// When to test a failing database with an empty batch.
     probe: Probe,
     /// The lease on a database that several processes share.
     lease: Option<Lease>,
-    /// Set when another process has taken over the database.
-    overtaken: watch::Sender<Option<Arc<StoreError>>>,
+    reports: Reports,
 }
 
 /// What a task shares with its handles.
@@ -194,7 +189,7 @@ impl Task {
         clock: Box<dyn Fn() -> u32 + Send>,
         position: Position,
         lease: Option<Lease>,
-        Reports { failing, leaving, overtaken }: Reports,
+        reports: Reports,
     ) -> Result<Self, VaultError> {
         let (queues, gone) = (HashMap::new(), Vec::new());
         let probe = Probe::new(lease.is_some());
@@ -205,12 +200,10 @@ impl Task {
             position,
             queues,
             gone,
-            failing,
             is_unreadable: false,
-            leaving,
             probe,
             lease,
-            overtaken,
+            reports,
         };
         task.state.set_now((task.clock)());
         let found = |state: &mut VaultState| {
@@ -293,20 +286,20 @@ impl Task {
         }
         inbox.close();
         if overtaken.is_none() {
-            let leaves = self.leaving.load(Ordering::Relaxed);
+            let leaves = self.reports.leaving.load(Ordering::Relaxed);
             let sessions = self.state.sessions().iter();
             let ending = sessions.filter(|(_, session)| !leaves || session.ticket.is_none());
             self.gone.extend(ending.map(|(connection, _)| *connection));
             overtaken = self.batch(Vec::new(), &mut inbox).await.err();
         }
         if let Some(error) = overtaken {
-            self.failing.store(true, Ordering::Relaxed);
+            self.reports.failing.store(true, Ordering::Relaxed);
             error!(%error, "the vault has stopped");
-            self.overtaken.send_replace(Some(error));
+            self.reports.overtaken.send_replace(Some(error));
         }
         self.queues.clear();
         if let Some(lease) = self.lease.take()
-            && self.overtaken.borrow().is_none()
+            && self.reports.overtaken.borrow().is_none()
         {
             lease.resign().await;
         }
@@ -359,7 +352,7 @@ impl Task {
                 true => self.finish(requests, &ends),
                 false => {
                     refuse_all(requests, NetError::InternalError);
-                    self.failing.store(true, Ordering::Relaxed);
+                    self.reports.failing.store(true, Ordering::Relaxed);
                     self.probe.schedule();
                     self.state.undo();
                     self.gone = gone;
@@ -373,7 +366,7 @@ impl Task {
         let commit = timeout(patience, self.store.commit(self.position, changes)).await;
         let failure = match commit {
             Ok(Ok(())) => {
-                if self.failing.swap(false, Ordering::Relaxed) {
+                if self.reports.failing.swap(false, Ordering::Relaxed) {
                     info!("the database accepts changes again");
                 }
                 self.probe.cancel();
@@ -385,7 +378,7 @@ impl Task {
             Err(_) => StoreError::Timeout,
         };
         // An outage is logged once.
-        let is_known = self.failing.swap(true, Ordering::Relaxed);
+        let is_known = self.reports.failing.swap(true, Ordering::Relaxed);
         let is_final = matches!(failure, StoreError::Overtaken { .. });
         if !is_final && !is_known {
             error!(error = %failure, requests = requests.len(), "a batch was not committed");
@@ -402,7 +395,7 @@ impl Task {
         };
         info!(took_effect, "the database answers again");
         if took_effect {
-            self.failing.store(false, Ordering::Relaxed);
+            self.reports.failing.store(false, Ordering::Relaxed);
             self.probe.cancel();
             self.position = self.position.next();
             self.finish(Vec::new(), &[]);

@@ -254,7 +254,7 @@ impl Wire for f64 {
     }
 
     fn sample(sampler: &mut Sampler) -> Self {
-        f64::from(<i32 as Wire>::sample(sampler)) / 8.0
+        Self::from(<i32 as Wire>::sample(sampler)) / 8.0
     }
 }
 
