@@ -18,7 +18,7 @@ pub(crate) struct Stream {
     early: BTreeMap<u64, Piece>,
     /// The accounted size of `early`.
     held: u64,
-    /// Up to where the other side has acknowledged.
+    /// The stream offset up to which the other side has acknowledged bytes.
     acknowledged: u64,
     /// Where the stream ends, once its FIN was seen. Never before `next`.
     end: Option<u64>,

@@ -31,7 +31,7 @@ const edits = new Map();
 let shown = null;
 /** The edits that the form shows. @type {Edit | null} */
 let current = null;
-/** How often something changed, so that late answers are ignored. */
+/** Counts changes, so that answers to earlier requests are ignored. */
 let version = 0;
 /** Shows a file after edits. @type {(file: T.FileDetail) => void} */
 let show = () => {};

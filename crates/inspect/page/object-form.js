@@ -256,7 +256,7 @@ export class ObjectForm {
     });
     if (this.opened.get(text) ?? (path.length < 2 && length <= LONG)) {
       made.open = true;
-      // What is known is shown at once, so that the focus can return to it.
+      // Content that needs no request is shown at once, so that the focus can return to it.
       const parts = fill();
       if (Array.isArray(parts)) content.replaceChildren(...parts);
       else void parts.then((them) => content.replaceChildren(...them), report);
@@ -337,7 +337,7 @@ export class ObjectForm {
     const id = `classes-${++lists}`;
     const offered = element("datalist", { id });
     const problem = element("span", { class: "wrong", role: "alert" });
-    // The server does not know of a name that was not taken, so its answers do not clear this.
+    // A name that is refused here is not part of the object, so the server's answers do not clear this problem.
     const refused = element("span", { class: "wrong", role: "alert" });
     const input = element("input", { type: "text", list: id, "data-path": `${text}.$class`, "data-key": `${text}.$class`, spellcheck: "false",
       autocomplete: "off", placeholder: "null", title: property.base ? `${property.base}, or a class derived from it; empty for null` : "Any class; empty for null" });
@@ -437,8 +437,8 @@ export class ObjectForm {
   }
 
   /**
-   * A text. One that a browser's fields would change, such as control characters, is edited as JSON; bytes that are not
-   * text in hexadecimal.
+   * A text. If a browser's input would change it, for example because it has control characters, it is edited as JSON.
+   * Bytes that are not text are edited in hexadecimal.
    * @param {Json} value
    * @param {Path} path
    */

@@ -52,8 +52,8 @@ export function places(nodes) {
 }
 
 /**
- * Chooses the colours of fields: the same for the same name in every message, but another one if the field
- * before it has that.
+ * Chooses the colours of fields: the same for the same name in every message, unless the field before it already
+ * has that colour.
  * @param {T.FieldNode[]} nodes
  * @param {Place[]} found
  */

@@ -14,7 +14,7 @@ const KEY = "worldwire-shown";
 
 /** @type {Kept | null} */
 let kept = null;
-/** Whether it is shown again, so that later changes are kept. */
+/** Whether it has been restored. Until then, changes are not saved. */
 let isRestored = false;
 /** The row to show once it was read. @type {number | null} */
 let row = null;

@@ -99,7 +99,7 @@ pub enum AdminError<E> {
     },
     /// A process has locked the directory but has no socket.
     #[error(
-        "{}: the process here does not serve the {name} now: it is a standby or a front, or is starting or stopping; \
+        "{}: the process in this directory is not serving the {name}: it is a standby or a front, or is starting or stopping; \
         run the command where the {name} is served", folder.display()
     )]
     NotServing {
@@ -256,7 +256,7 @@ mod tests {
         assert!(silent.starts_with("x: a shard is running here but does not answer: "), "{silent}");
         let waiting = text(io::ErrorKind::NotFound);
         assert!(
-            waiting.starts_with("x: the process here does not serve the shard now"),
+            waiting.starts_with("x: the process in this directory is not serving the shard"),
             "{waiting}"
         );
     }

@@ -87,8 +87,8 @@ impl Link {
         link.set_up(is_set_up, address, settings.patience).await
     }
 
-    /// Connects over UDP. If the first datagram or the answer is lost, another socket tries again,
-    /// which is a new client for the server.
+    /// Connects over UDP. If the first datagram or the answer is lost, this tries again with
+    /// another socket, which the server sees as a new client.
     async fn over_udp(address: &str, settings: &Settings) -> Result<Self> {
         let patience = settings.patience / HELLOS;
         let mut last = None;

@@ -83,7 +83,7 @@ pub enum ConnectError {
     /// A network error.
     #[error("cannot connect: {}", worldwire_net::reason(.0))]
     Io(#[from] io::Error),
-    /// The operating system has no random numbers.
+    /// The operating system cannot supply random numbers.
     #[error("cannot get random numbers: {0}")]
     Random(getrandom::Error),
     /// The server did not answer the hello, or did not admit the client.

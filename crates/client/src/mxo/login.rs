@@ -35,7 +35,7 @@ pub enum LoginError {
         /// The reason.
         error: io::Error,
     },
-    /// The operating system has no random numbers.
+    /// The operating system cannot supply random numbers.
     #[error("cannot get random numbers: {0}")]
     Random(#[from] getrandom::Error),
     /// The server did not answer in time.

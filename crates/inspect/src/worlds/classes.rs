@@ -145,7 +145,7 @@ impl<'c> PropertyDetail<'c> {
     fn of(classes: &'c Classes, property: &'c Property, room: &mut usize) -> Self {
         let kind = property.kind();
         let range = number_range(kind);
-        // Names that look like numbers are read as those.
+        // Names that look like numbers are parsed as numbers.
         let looks_like_number = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.');
         let is_usable = |name: &str| range.is_none() || !name.starts_with(looks_like_number);
         let names = property.choices.as_deref().map(Choices::names);

@@ -113,8 +113,8 @@ impl NewFile {
         })
     }
 
-    /// Writes the file under another name, and gives it its own when it is complete, unless that has
-    /// been taken in the meantime.
+    /// Writes the file under a temporary name, and renames it when it is complete, unless its name
+    /// has been taken in the meantime.
     fn write(&self, write: impl FnOnce(&mut BufWriter<&File>) -> Outcome<u64>) -> Outcome<u64> {
         let mut builder = Builder::new();
         // Other commands ignore files with such names.

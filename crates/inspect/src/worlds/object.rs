@@ -31,8 +31,8 @@ type Outcome<T> = Result<T, Refusal>;
 
 /// The maximum length of an object's JSON in bytes.
 const MAX_JSON: usize = 4 << 20;
-/// The maximum length of a request that encodes one object, and of one that saves several. Quotes are
-/// escaped in there.
+/// The maximum length of a request that encodes one object, and of one that saves several. Requests
+/// contain the JSON as strings, with quotes escaped.
 const MAX_ENCODE: usize = 2 * MAX_JSON + 1024;
 const MAX_COPY: usize = 16 << 20;
 /// The maximum number of changed files in a copy.
@@ -76,9 +76,7 @@ impl<'s> Original<'s> {
         let content = archive.read(file, &mut inflater).map_err(|error| unreadable(&error))?;
         let content = present(content)?.to_vec();
         if !content.starts_with(MAGIC) {
-            return Err(fixed(
-                "only game objects can be edited, and this is another file".to_owned(),
-            ));
+            return Err(fixed("only game objects can be edited; this file is not one".to_owned()));
         }
         let classes = classes::known(state)?;
         let codec = classes::codec(classes);
@@ -120,7 +118,7 @@ impl<'s> Original<'s> {
         Ok(text)
     }
 
-    /// Encodes the object after edits. Without a change, the bytes of the archive stay.
+    /// Encodes the object after edits. An unchanged object keeps its bytes.
     fn encoded(&self, json: &str) -> Outcome<(Vec<u8>, Edited)> {
         if json.len() > MAX_JSON {
             return Err(wrong(&Error::limit("bytes of JSON", MAX_JSON as u64, json.len() as u64)));

@@ -5,6 +5,7 @@ import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { after, test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import { accessible, close, complete, cursor, decoded, filter, folder, forgive, loaded, open, program, rows, samples, until } from "./harness.js";
 
 after(close);
@@ -235,6 +236,8 @@ test("texts that are cut have tooltips, and splitters change the sizes of region
   const kept = await sizes();
   await page.reload();
   await complete(page);
+  // The restored filter changes the rest of the page, so the sizes settle a little later.
+  for (let tries = 0; tries < 100 && !isDeepStrictEqual(await sizes(), kept); tries++) await page.waitForTimeout(50);
   assert.deepEqual(await sizes(), kept);
 });
 

@@ -36,7 +36,7 @@ refusals! {
     MachineBanned,
     /// The server is closed to players: `open` in `ki.toml`.
     AISNoLogin,
-    /// The system has no random numbers, or no more zone keys can be created.
+    /// The system cannot supply random numbers, or no more zone keys can be created.
     Timeout,
     /// The limit of free players is reached: `free_players` in `ki.toml`.
     FtpCapped,

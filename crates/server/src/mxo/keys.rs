@@ -64,7 +64,7 @@ pub enum KeysError {
     /// A key could not be generated or used.
     #[error("cannot sign the server key: {0}")]
     Rsa(#[from] RsaError),
-    /// The system has no random numbers.
+    /// The system cannot supply random numbers.
     #[error("cannot get random numbers: {0}")]
     Random(#[from] getrandom::Error),
 }
@@ -196,7 +196,7 @@ fn create(purpose: KeyUse, file: &Path, random: &mut Random) -> Result<PrivateKe
 /// A generator with a seed from the operating system.
 ///
 /// # Errors
-/// The system has no random numbers.
+/// The system cannot supply random numbers.
 pub(super) fn random() -> Result<Random, getrandom::Error> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed)?;

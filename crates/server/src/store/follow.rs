@@ -28,7 +28,7 @@ pub(crate) trait Copied: Send + 'static {
     /// Removes everything that was loaded.
     fn forget(&mut self);
 
-    /// Takes the database's error, which may not last, out of an error. Returns any other error.
+    /// Extracts the database's error, which may be temporary. Returns any other error as `Err`.
     fn outage(error: Self::Error) -> Result<StoreError, Self::Error>;
 }
 

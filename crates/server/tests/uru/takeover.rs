@@ -61,7 +61,7 @@ impl Process {
     }
 
     /// What follows this word in the next line that begins with it.
-    async fn says(&mut self, word: &str) -> String {
+    async fn says(&self, word: &str) -> String {
         let start = Instant::now();
         loop {
             match self.lines.try_recv() {
@@ -78,7 +78,7 @@ impl Process {
         }
     }
 
-    async fn address(&mut self) -> SocketAddr {
+    async fn address(&self) -> SocketAddr {
         self.says("serves").await.parse().unwrap()
     }
 
@@ -217,7 +217,7 @@ async fn clients_resume_their_sessions_after_a_takeover() {
     let folders = [folder(&url, &ring), folder(&url, &ring)];
     let mut first = Process::start(&folders[0]);
     let address = first.address().await;
-    let mut second = Process::start(&folders[1]);
+    let second = Process::start(&folders[1]);
     second.says("waits").await;
 
     let mut a = enter(address, &ring, NAMES[0], anna).await;
@@ -293,7 +293,7 @@ async fn clients_resume_their_sessions_after_a_takeover() {
     assert!(is_online(&mut again, annas).await);
 
     // A process that is told to stop leaves its sessions to the next one.
-    let mut fourth = Process::start(&folders[1]);
+    let fourth = Process::start(&folders[1]);
     fourth.says("waits").await;
     let told = Instant::now();
     drop(third.child.stdin.take());

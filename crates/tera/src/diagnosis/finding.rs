@@ -157,7 +157,7 @@ impl fmt::Display for Finding {
                 write!(
                     f,
                     "{names} {verb} on the integrity list of patch {patch}, which is not used: the \
-                     patch of the client is not known"
+                     client's patch is unknown"
                 )
             }
             Self::WrongSide { opcode, name, from, count, crossed } => {

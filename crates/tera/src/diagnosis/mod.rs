@@ -502,8 +502,8 @@ mod tests {
         let all: Vec<(Side, &[u8])> = all.iter().map(|one| (Side::Client, &one[..])).collect();
         let wanted = [
             "messages with counters that no integrity list names: C_B",
-            "C_A is on the integrity list of patch 98, which is not used: the patch of the client is \
-             not known",
+            "C_A is on the integrity list of patch 98, which is not used: the client's patch is \
+             unknown",
         ];
         assert_eq!(findings_of(&files, &map, Some(list), &all), wanted);
         let wanted = ["messages with counters that no integrity list names: C_A, C_B"];

@@ -96,7 +96,7 @@ impl Packets {
             .unwrap_or_else(|| name.into())
     }
 
-    /// The form in a text of a displayed name.
+    /// The form that a displayed name has in a text.
     fn written(&self, name: &str) -> Result<String> {
         if let Some(number) = self.system.number(name) {
             return Ok(number.to_string());

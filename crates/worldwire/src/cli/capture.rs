@@ -326,11 +326,11 @@ pub(crate) struct Follow {
     /// Show all fields of every message
     #[arg(long, conflicts_with_all = BYTES)]
     pub(crate) full: bool,
-    /// Write a tab-separated table of these fields, as `dissect --fields`
+    /// Write a tab-separated table of these fields, like `dissect --fields`
     #[arg(long, value_name = "FIELD,...", value_delimiter = ',', conflicts_with_all = BYTES,
           conflicts_with_all = ["json", "json_safe", "full"])]
     pub(crate) fields: Vec<String>,
-    /// Write the messages as `dissect --json`
+    /// Write the messages in the format of `dissect --json`
     #[arg(long, conflicts_with_all = BYTES, conflicts_with = "full")]
     pub(crate) json: bool,
     /// Same as --json, with integers of more than 53 bits as strings

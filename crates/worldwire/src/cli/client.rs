@@ -60,7 +60,7 @@ With --account, the client runs steps, separated by +:
   whisper HANDLE TEXT       say something to one player
   emote NAME                play an emote
   travel DISTRICT           go to another district, by its number, and wait until the character is there;
-                            `serve mxo` has those in the `other_districts` of its mxo.toml
+                            `other_districts` in mxo.toml lists the districts of `serve mxo`
   wait SECONDS              print who comes and goes, and what others say and do
   leave                     jack out and end the session; the character leaves after a few seconds
 

@@ -143,7 +143,7 @@ fn a_standby_serves_after_kills_and_stops() {
     let url = database.url.as_deref().unwrap();
     let home = database.folder.path();
     let [one, two] = ["one", "two"].map(|name| Folder::new("uru", home.join(name), url));
-    // Generating keys takes long.
+    // Generating keys takes a long time.
     let keys = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/uru-keys.toml");
     fs::copy(keys, one.path.join("keys.toml")).unwrap();
 
@@ -170,7 +170,7 @@ fn a_standby_serves_after_kills_and_stops() {
     one.is_active();
     two.is_standby();
     one.run(&["worldwire", "uru", "account", "add", "ann", "--server", "one"]);
-    let refused = "two: the process here does not serve the shard now: it is a standby";
+    let refused = "two: the process in this directory is not serving the shard: it is a standby";
     two.refuses(&["worldwire", "uru", "account", "list", "--server", "two"], refused);
     let client = ["worldwire", "client", "uru"];
     let login = |folder, step, rest: &[&str]| {
@@ -190,7 +190,7 @@ fn a_standby_serves_after_kills_and_stops() {
     let again = Process::start(&one, &["--standby"]);
     again.says("another process serves the shard");
     // The process that was killed left its socket.
-    let refused = "one: the process here does not serve the shard now: it is a standby";
+    let refused = "one: the process in this directory is not serving the shard: it is a standby";
     one.refuses(&["worldwire", "uru", "account", "list", "--server", "one"], refused);
     let start = Instant::now();
     standby.stop();
@@ -228,7 +228,8 @@ fn a_login_server_has_a_standby() {
     // Makes sessions stale; a standby has none.
     standby.signal("-USR1");
     one.run(&["worldwire", "ki", "account", "add", "merle", "--server", "one"]);
-    let refused = "two: the process here does not serve the login server now: it is a standby";
+    let refused =
+        "two: the process in this directory is not serving the login server: it is a standby";
     two.refuses(&["worldwire", "ki", "account", "list", "--server", "two"], refused);
     let steps = |folder, steps: &str| {
         let words = ["worldwire", "client", "ki", folder, "--account", "merle"];

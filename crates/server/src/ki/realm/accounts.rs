@@ -43,7 +43,7 @@ pub enum AccountError {
     /// The database did not store the change, for this reason.
     #[error("the database does not accept changes: {0}")]
     NotStored(String),
-    /// The system has no random numbers.
+    /// The system cannot supply random numbers.
     #[error("cannot get random numbers: {0}")]
     Random(#[from] getrandom::Error),
 }

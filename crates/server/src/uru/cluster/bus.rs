@@ -40,7 +40,7 @@ pub struct BusError {
     pub reason: String,
 }
 
-/// How long nothing is sent after the bus had no room.
+/// How long to send nothing once the bus has no room.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Publishes what a machine has to say. It pauses while the bus has no room.

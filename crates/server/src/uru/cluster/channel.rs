@@ -34,7 +34,7 @@ pub(super) enum ChannelError {
     /// The other end is too slow, or cannot be reached.
     #[error("more than {MAX_BYTES} bytes or {MAX_FRAMES} frames were not acknowledged")]
     Overflow,
-    /// The other end acknowledges what was never sent.
+    /// The other end acknowledged a frame that was never sent.
     #[error("frame {acknowledged} was acknowledged, but only {sent} were sent")]
     NeverSent { acknowledged: u64, sent: u64 },
     /// The other end's items cannot be read.
@@ -49,7 +49,7 @@ pub(super) struct Channel {
     incoming: Incoming,
     /// Whether the other end should hear something at once.
     owes: bool,
-    /// When it hears something at the latest.
+    /// The time by which to send it something.
     beat_at: Duration,
 }
 

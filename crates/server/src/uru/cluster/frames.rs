@@ -37,7 +37,7 @@ record! {
     pub struct Announcement {
         /// The minor version of the format.
         minor "minor": u8,
-        /// The epoch of the leader. Those of earlier epochs are leaders no more.
+        /// The epoch of the leader. Processes of earlier epochs no longer lead.
         epoch "epoch": u64,
     }
 }
@@ -73,11 +73,12 @@ record! {
         sent "sent": u64,
         /// The number up to which the sender has received all frames.
         received "received": u64,
-        /// From a node: counts periods of 50 ms. From the leader: the last one it has heard of.
+        /// From a node: a count that rises at most every 50 ms. From the leader: the highest count
+        /// received from the node.
         beat "beat": u64,
         /// 1 if frames after `received` are known to be lost, so that they are sent again.
         lacks "lacks": u8,
-        /// 1 if the leader does not know this incarnation any more.
+        /// 1 if the leader no longer knows this incarnation.
         gone "gone": u8,
     }
 }
@@ -127,7 +128,7 @@ messages! {
     1 Reply<'a> {
         /// The number of the request.
         number "number": u64,
-        /// The number of notices that the session was sent before.
+        /// The number of notices that were sent to the session before this reply.
         notices "notices": u64,
         /// The result.
         result "result": NetError,

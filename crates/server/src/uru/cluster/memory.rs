@@ -23,7 +23,7 @@ pub(super) struct Faults {
     pub(super) mute: Vec<(usize, Range<Duration>)>,
     /// When nothing reaches an endpoint.
     pub(super) deaf: Vec<(usize, Range<Duration>)>,
-    /// When an endpoint does nothing. What reaches it waits.
+    /// When an endpoint does nothing. Messages to it wait.
     pub(super) paused: Vec<(usize, Range<Duration>)>,
 }
 
@@ -35,6 +35,9 @@ pub(super) struct Delivery {
     pub(super) message: Vec<u8>,
 }
 
+/// The time of arrival, the number of the message, its receiver, its subject, and itself.
+type Sent = (Duration, u64, usize, String, Vec<u8>);
+
 /// The bus. Endpoints are numbers.
 #[derive(Debug)]
 pub(super) struct MemoryBus {
@@ -42,7 +45,7 @@ pub(super) struct MemoryBus {
     faults: Faults,
     subscribers: HashMap<String, Vec<usize>>,
     /// By the time of arrival, then in the order of sending.
-    on_the_way: BinaryHeap<Reverse<(Duration, u64, usize, String, Vec<u8>)>>,
+    on_the_way: BinaryHeap<Reverse<Sent>>,
     sent: u64,
     /// How many messages were lost and repeated.
     pub(super) lost: u64,
@@ -62,7 +65,7 @@ impl MemoryBus {
         }
     }
 
-    /// Ends all faults. Late messages stay on the way.
+    /// Ends all faults. Delayed messages remain in transit.
     pub(super) fn heal(&mut self) {
         self.faults = Faults { delay: Duration::from_millis(5), ..Faults::default() };
     }

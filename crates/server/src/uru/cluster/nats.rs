@@ -45,10 +45,10 @@ impl fmt::Debug for Nats {
 
 impl Nats {
     /// Connects to one of these servers, now or later. `seed` is a file with the seed of an nkey,
-    /// and `roots` one with the certificates that the servers' own are signed with.
+    /// and `roots` one with the certificates of the authorities that certify the servers.
     ///
     /// # Errors
-    /// If an address or a file cannot be used. That a server cannot be reached is only logged.
+    /// If an address or a file cannot be used. An unreachable server is only logged.
     pub(crate) async fn connect(
         servers: &[String],
         seed: Option<&Path>,

@@ -2,7 +2,7 @@
 //!
 //! If processes share the database, it also holds the session of every client that can reconnect.
 //! A process that takes over reads them, and each *waits* for its client: the player stays online.
-//! The client connects again with the token that it got from the process before, as it does after
+//! The client connects again with the token that it got from the previous process, as it does after
 //! any lost connection, and its session moves to the new connection. After a while, sessions whose
 //! clients did not return end.
 //!
@@ -22,7 +22,7 @@ use super::session::{ConnectionId, Notice, Outcome, Session};
 use super::steps::VaultState;
 use crate::store::{Change, SessionRow};
 
-/// What a client needs for resuming a session.
+/// What a client needs to resume a session.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ticket {
     /// A digest of the token.
@@ -81,7 +81,7 @@ impl Connection {
         self.ask(KeepTicket { ticket }).await
     }
 
-    /// Resumes a session of the process before, if one waits for this ticket. `new` is the ticket
+    /// Resumes a session of the previous process, if one waits for this ticket. `new` is the ticket
     /// for the next time.
     pub(in crate::uru) async fn resume(
         &self,
@@ -100,8 +100,8 @@ impl Vault {
 }
 
 impl VaultState {
-    /// Stores sessions from now on. Those that the process before stored wait for their clients,
-    /// who may have missed some notices. `epoch` is that of this process. Comes after
+    /// Stores sessions from now on. Those that the previous process stored wait for their clients,
+    /// which may have missed some notices. `epoch` is that of this process. Call this after
     /// [`finish_loading`](VaultState::finish_loading).
     pub(super) fn load_sessions(
         &mut self,
@@ -112,7 +112,7 @@ impl VaultState {
         self.keep_sessions(missed);
         for (written, row) in rows {
             let connection = ConnectionId(row.connection);
-            // Earlier sessions are of clients that have long given up.
+            // Earlier sessions belong to clients that gave up long ago.
             let is_last = written.checked_add(1) == Some(epoch);
             let session = decoded::<Session>(&row.data).ok().filter(|_| is_last);
             match session.filter(|session| self.can_wait(session)) {
@@ -196,7 +196,7 @@ mod tests {
     use crate::uru::vault::session::Stop;
 
     const EPOCH: u64 = 4;
-    /// A connection to the process before.
+    /// A connection to the previous process.
     const OLD: ConnectionId = ConnectionId(7);
     /// A connection to this process.
     const NEW: ConnectionId = ConnectionId(8);

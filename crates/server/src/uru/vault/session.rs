@@ -41,7 +41,7 @@ pub(crate) struct Session {
     pub(crate) made: Vec<u32>,
     /// The age that it left last, and when.
     pub(crate) left: (u32, u32),
-    /// What the client needs for resuming it at another process.
+    /// What the client needs to resume it at another process.
     pub(crate) ticket: Option<Ticket>,
 }
 

@@ -1,6 +1,6 @@
 //! The leader's end of a cluster, without I/O: the nodes that have joined, and their sessions.
 //!
-//! A node that was not heard for 3.5 s is given up, with its sessions. By then, it has ended them
+//! A node that has been silent for 3.5 s is given up, with its sessions. By then, it has ended them
 //! itself: see [`link::machine`](super::super::link).
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -46,7 +46,7 @@ pub(in super::super) struct RemoteSession {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in super::super) enum GiveUpReason {
     /// Nothing was heard.
-    #[error("it has not been heard for {PATIENCE:?}")]
+    #[error("nothing has been heard from it for {PATIENCE:?}")]
     Silence,
     /// The node joined again.
     #[error("it has joined again, or another process uses its name")]
@@ -172,7 +172,7 @@ impl LeaderMachine {
         }
     }
 
-    /// Answers a request. The session was sent this many notices before.
+    /// Answers a request, after this many notices to the session.
     pub(in super::super) fn reply(
         &mut self,
         to: RemoteSession,
@@ -206,7 +206,7 @@ impl LeaderMachine {
         }
     }
 
-    /// Gives all nodes up, so that they need not find out.
+    /// Gives up all nodes, and tells them so, which is faster than a timeout.
     pub(in super::super) fn close(&mut self) {
         while let Some((&incarnation, node)) = self.nodes.first_key_value() {
             let head = Head {
@@ -274,8 +274,8 @@ impl LeaderMachine {
         silent.into_iter().for_each(|node| self.give_up(node, GiveUpReason::Silence));
     }
 
-    /// A node asks for an incarnation. Nothing else happens until it uses it, because the request
-    /// may be an old one that was delayed.
+    /// A node asks for an incarnation. It joins only when it uses that incarnation, because the
+    /// request may be an old one that was delayed.
     fn asked_to_join(&mut self, now: Duration, name: &str, head: &Head<'_>) {
         let is_same = |node: &&mut Node| {
             node.name == name && node.process == head.process && node.attempt == head.attempt

@@ -1,7 +1,7 @@
 //! The leader's end of the cluster: serves the sessions of all nodes with its vault and its ages.
 //!
-//! Each session has a task, which handles one request after another, like a client's connection at
-//! this process. So the order of its notices and replies is the same.
+//! Each session has a task, which handles one request after another, like a client's connection to
+//! this process, so notices and replies are in the same order.
 
 pub(super) mod machine;
 

@@ -25,10 +25,10 @@ use super::super::requests::ClientReport;
 use crate::uru::vault::Notice;
 use crate::uru::vault::ask::{decoded, encoded};
 
-/// How long a node may not hear that the leader hears it.
+/// How long a node may go without learning that the leader still hears it.
 pub(in super::super) const MEMBERSHIP: Duration = Duration::from_secs(3);
 
-/// How often frames get a new number for their answers.
+/// How often the number `beat` in frames rises.
 const COUNT_EVERY: Duration = Duration::from_millis(50);
 
 /// Why a node has left its cluster.
@@ -38,11 +38,11 @@ pub(in super::super) enum LeaveReason {
     #[error("another process leads the cluster")]
     OtherLeader,
     /// Nothing was heard.
-    #[error("the leader has not been heard for {} s", MEMBERSHIP.as_secs())]
+    #[error("nothing has been heard from the leader for {} s", MEMBERSHIP.as_secs())]
     Silence,
-    /// The leader does not know the node any more.
+    /// The leader no longer knows the node.
     #[error(
-        "the leader has given this node up; it was not heard, or another process uses its name"
+        "the leader has given up this node, because it was silent or another process uses its name"
     )]
     GivenUp,
     /// The stream of items is broken.
@@ -55,7 +55,7 @@ pub(in super::super) enum LeaveReason {
 pub(in super::super) enum LinkEvent {
     /// The node is a member now.
     Joined,
-    /// A request was answered. Its session was sent this many notices before.
+    /// A request was answered, after this many notices to its session.
     Answered { number: u64, notices: u64, outcome: Result<Vec<u8>, NetError> },
     /// A request has no answer. It may have taken effect.
     Refused { number: u64 },
@@ -104,7 +104,7 @@ struct Membership {
     channel: Channel,
     /// When the node sent the last frame that the leader has heard.
     heard: Duration,
-    /// The numbers of later frames, and when they were sent first.
+    /// The numbers of later frames, and when each was first sent.
     beats: VecDeque<(u64, Duration)>,
     last_beat: u64,
 }
@@ -189,7 +189,7 @@ impl LinkMachine {
         }
     }
 
-    /// Opens a session. Returns its number, or `None` while the node is no member.
+    /// Opens a session. Returns its number, or `None` while the node is not a member.
     pub(in super::super) fn open_session(&mut self) -> Option<u64> {
         self.next += 1;
         let session = self.next;
@@ -308,7 +308,7 @@ impl LinkMachine {
         Ok(())
     }
 
-    /// Sends an item. Returns false while the node is no member.
+    /// Sends an item. Returns false while the node is not a member.
     fn push<'a>(&mut self, item: impl Into<UpItem<'a>>) -> bool {
         let State::Member(member) = &mut self.state else { return false };
         match member.channel.push(&item.into()) {

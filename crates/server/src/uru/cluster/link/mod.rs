@@ -44,7 +44,7 @@ impl fmt::Debug for Link {
     }
 }
 
-/// The reply to a request, with the number of notices that the session was sent before.
+/// The reply to a request, with the number of notices that its session was sent before it.
 pub(crate) type Answer = Result<(Vec<u8>, u64), NetError>;
 
 /// A message to the link's task.

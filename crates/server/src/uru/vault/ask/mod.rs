@@ -34,7 +34,7 @@ pub(crate) trait Ask: Wire + Send + 'static {
     /// The reply.
     type Reply: Wire + Send + 'static;
 
-    /// The number of this type of request; never that of another one, in any version.
+    /// The number of this type of request. No other type has it, in any version.
     const KIND: u16;
 
     /// The node whose content it needs.

@@ -524,7 +524,7 @@ impl Wire for Uoid<'static> {
         <Uoid<'_> as Field<'_>>::decode(reader, "").map(Field::into_owned)
     }
 
-    /// As messages have it: some names that do not begin with ASCII are decoded differently.
+    /// Generates a value as decoding yields it: some names that do not begin with ASCII change.
     fn sample(sampler: &mut Sampler) -> Self {
         let made: Self = Field::sample(sampler);
         encoded(&made).and_then(|bytes| decoded(&bytes)).unwrap_or(made)

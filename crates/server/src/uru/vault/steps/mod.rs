@@ -64,8 +64,8 @@ pub(crate) struct VaultState {
     online: HashMap<u32, ConnectionId>,
     /// Whether sessions are stored for the next process.
     keeps_sessions: bool,
-    /// The sessions of the process before, by the digests of their tokens. They may have been resumed
-    /// or ended since.
+    /// The sessions of the previous process, by the digests of their tokens. They may have been
+    /// resumed or ended since.
     waiting: HashMap<[u8; 32], ConnectionId>,
     /// The notices that clients of waiting sessions may have missed.
     missed: Vec<Notice>,

@@ -1,4 +1,4 @@
-//! Sessions that are stored for the next process, and those of the process before.
+//! Sessions that are stored for the next process, and those of the previous one.
 
 use super::VaultState;
 use crate::store::Change;
@@ -6,7 +6,7 @@ use crate::uru::vault::session::{ConnectionId, Notice, Session};
 
 impl VaultState {
     /// Stores sessions for the next process from now on. `missed` are the notices that clients of
-    /// the process before may have missed.
+    /// the previous process may have missed.
     pub(in crate::uru::vault) fn keep_sessions(&mut self, missed: Vec<Notice>) {
         self.keeps_sessions = true;
         self.missed = missed;
@@ -25,7 +25,7 @@ impl VaultState {
         }
     }
 
-    /// Adds a session of the process before, which waits for its client.
+    /// Adds a session of the previous process, which waits for its client.
     pub(in crate::uru::vault) fn put_waiting(
         &mut self,
         connection: ConnectionId,
