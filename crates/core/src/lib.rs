@@ -38,7 +38,7 @@
 //! text::write_tree(&tree, text::TextStyle { ranges: true, ..Default::default() }, &mut shown);
 //! assert_eq!(shown, "0x0000..0x0004    transId: 5\n0x0004..0x0008    ageMcpId: 16\n");
 //!
-//! // The tree as JSON, and all the way back. `parse` fails with an error of `serde_json`.
+//! // The tree as JSON, and all the way back. Errors of `parse` are of type `serde_json::Error`.
 //! let mut shown = String::new();
 //! json::write_children(Value::Record, tree.roots(), json::Style::default(), &mut shown);
 //! assert_eq!(shown, r#"{"transId":5,"ageMcpId":16}"#);

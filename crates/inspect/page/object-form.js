@@ -355,6 +355,8 @@ export class ObjectForm {
       const names = await offer(wanted);
       const found = [wanted, `class ${wanted}`, `struct ${wanted}`].find((it) => names.includes(it));
       if (!found) {
+        // The form shows what would be saved.
+        input.value = name ?? "";
         setLines(refused, property.base ? `${wanted} is not ${property.base} or a class derived from it` : `no class ${wanted} in the type list`);
         return;
       }

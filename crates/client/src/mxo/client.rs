@@ -450,7 +450,7 @@ impl ClientApplication {
     }
 }
 
-/// Sends an answer. If that fails, the server waits until the client is silent.
+/// Sends an answer. If that fails, the server waits for the answer until the client times out.
 fn respond(answer: ClientRpc<'static>, sender: &mut Sender) {
     if let Ok(answer) = answer.encode() {
         let _ = sender.send(&answer);

@@ -44,7 +44,7 @@ impl fmt::Display for Difference {
 ///
 /// Ignores the time that a server appends to positions of the client's own view; the initial
 /// position of an object that moves, because it depends on when the view was created; and scripts,
-/// such as emotes, which only those see who are there at that moment.
+/// such as emotes, which are seen only by clients that are present at that moment.
 #[must_use]
 pub fn compare(wanted: &Json, found: &Json, most: usize) -> Vec<Difference> {
     let (wanted, found) = (by_id(wanted), by_id(found));
@@ -68,7 +68,7 @@ pub fn compare(wanted: &Json, found: &Json, most: usize) -> Vec<Difference> {
     differences
 }
 
-/// The fields of moments.
+/// The fields that describe a moment rather than a lasting state.
 const MOMENTARY: [&str; 6] = [
     "movement.time",
     "movement.script_counter",

@@ -31,13 +31,16 @@ pub struct MxoViews {
     creates: Creates,
 }
 
-/// Which creates the client has acknowledged.
+/// Which creates the client has acknowledged, as the server knows.
 #[derive(Clone, Debug, Default)]
 struct Creates {
     /// The views that each packet of the server created, by packet number.
     by_packet: BTreeMap<u16, Vec<u16>>,
     /// The same for unacknowledged packets, by view.
     by_view: BTreeSet<(u16, u16)>,
+    /// The views whose creates each packet of the client acknowledged, until the server acknowledges
+    /// that packet. Until then it may repeat them.
+    told: BTreeMap<u16, Vec<u16>>,
     /// The views whose creates have arrived.
     live: BTreeSet<u16>,
 }
@@ -58,19 +61,32 @@ impl Creates {
     /// Forgets a view that no longer exists.
     fn forget(&mut self, view: u16) {
         self.live.remove(&view);
+        for views in self.told.values_mut() {
+            views.retain(|told| *told != view);
+        }
         let own: Vec<_> = self.by_view.range((view, 0)..=(view, u16::MAX)).copied().collect();
         for pair in own {
             self.by_view.remove(&pair);
         }
     }
 
+    /// The client acknowledges packets of the server.
     fn acknowledge(&mut self, sequence: SequenceWord) {
+        let local = sequence.local.get();
+        self.told.remove(&local);
         for number in sequence.acked().map(SequenceNumber::get) {
             for view in self.by_packet.remove(&number).into_iter().flatten() {
                 if self.by_view.remove(&(view, number)) {
-                    self.live.insert(view);
+                    self.told.entry(local).or_default().push(view);
                 }
             }
+        }
+    }
+
+    /// The server acknowledges packets of the client.
+    fn learn(&mut self, sequence: SequenceWord) {
+        for number in sequence.acked().map(SequenceNumber::get) {
+            self.live.extend(self.told.remove(&number).into_iter().flatten());
         }
     }
 }
@@ -130,7 +146,10 @@ impl MxoViews {
                 self.creates.acknowledge(packet.sequence);
                 self.replica.acknowledged(packet.sequence);
             }
-            Side::Server => self.creates.begin(packet.sequence.local.get()),
+            Side::Server => {
+                self.creates.learn(packet.sequence);
+                self.creates.begin(packet.sequence.local.get());
+            }
         }
         let mut notes = Vec::new();
         for (index, section) in packet.sections.iter().enumerate() {

@@ -335,7 +335,7 @@ impl Talk {
         Self { views: MxoViews::new(objects), sent: [0; 2], packets: 0, notes: Vec::new() }
     }
 
-    /// Sends a packet with these operations. The client acknowledges `acked`.
+    /// Sends a packet with these operations, which acknowledges `acked`.
     fn send(&mut self, from: Side, operations: &[&str], acked: Option<u16>) {
         self.packets += 1;
         self.sent[from.index()] += 1;
@@ -409,7 +409,9 @@ fn odd_creates_and_server_only_operations_are_reported() {
     // The create may not have arrived, so it is repeated without a warning.
     talk.server(&[DOOR]);
     talk.send(Side::Client, &[], Some(2));
+    // Nor does the server know yet that it arrived.
     talk.server(&[DOOR]);
+    talk.send(Side::Server, &[DOOR], Some(1));
     // The same view for another object.
     talk.server(&[&DOOR.replacen("0101cdab", "0109cdab", 1)]);
     talk.server(&["010003"]);
@@ -417,9 +419,9 @@ fn odd_creates_and_server_only_operations_are_reported() {
     talk.send(Side::Client, &["01000101000300"], None);
     insta::assert_snapshot!(talk.notes.join("\n"), @r"
     warning: packet 1: a create that ends with 0x77 instead of 0
-    warning: packet 5: view 3 is created again, although the client has acknowledged it
-    warning: packet 6: view 3 is created for another object without being deleted first
-    problem: packet 7: this is a relevance notice, which only servers exchange; the rest of the packet is not decoded
+    warning: packet 6: view 3 is created again, although the client has acknowledged it
+    warning: packet 7: view 3 is created for another object without being deleted first
+    problem: packet 8: this is a relevance notice, which only servers exchange; the rest of the packet is not decoded
     error: operations[0].flags at byte 0: wanted a command between server and client, found flags 0x03, a relevance notice
     error: operations[0].view at byte 0: wanted a view ID that is allowed here, found 1 from a client
     ");

@@ -191,6 +191,7 @@ test("every kind of value has a control, with undo and redo", async (t) => {
   await type.fill("Other");
   await type.press("Enter");
   await group.getByRole("alert").filter({ hasText: "Other is not class Base or a class derived from it" }).waitFor();
+  assert.notEqual(await type.inputValue(), "Other");
   await type.fill("Good");
   await type.press("Enter");
   await control(page, "m_one.m_text").fill("a good one");

@@ -47,7 +47,7 @@ pub enum KeyError {
     #[error("{}: must contain a key of 64 hexadecimal digits", .0.display())]
     Form(PathBuf),
     /// Others can read the file.
-    #[error("{}: only its owner may be able to read this file (mode 0600), but its mode is {mode:04o}",
+    #[error("{}: must be readable only by its owner (mode 0600), but its mode is {mode:04o}",
         file.display())]
     Open {
         /// The file.

@@ -400,7 +400,7 @@ fn brains_without_booleans() {
     assert_eq!(remarks(Side::Server, push(&[0, 0])), [""; 0]);
     let bare = remarks(Side::Server, push(&[0, 0x80, 0, 0x80]));
     let wanted = "a brain whose messages are null, without the booleans before them; clients read \
-                  it by luck";
+                  it only by chance";
     assert_eq!(bare, [wanted]);
     let other = remarks(Side::Server, push(&[0, 0x81, 0, 0x80]));
     assert_eq!(other, ["stream.payload.brain.hasEndMsg: a boolean other than 0 and 1"]);

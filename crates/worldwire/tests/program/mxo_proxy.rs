@@ -118,7 +118,7 @@ fn recorded(home: &Path, proxied: Proxied) -> [[Vec<(String, Json)>; 2]; 3] {
 /// The rules of `docs/proxy.md` that change a character's name.
 fn rename() -> &'static str {
     let page = include_str!("../../../../docs/proxy.md");
-    let (_, rest) = page.split_once("name can be changed on its way:\n\n```text\n").unwrap();
+    let (_, rest) = page.split_once("name in transit:\n\n```text\n").unwrap();
     rest.split_once("```").unwrap().0
 }
 

@@ -42,7 +42,7 @@ pub(in super::super) enum LeaveReason {
     Silence,
     /// The leader no longer knows the node.
     #[error(
-        "the leader has given up this node, because it was silent or another process uses its name"
+        "the leader has dropped this node, because it was silent or another process uses its name"
     )]
     GivenUp,
     /// The stream of items is broken.

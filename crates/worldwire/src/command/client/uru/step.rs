@@ -83,7 +83,7 @@ steps! {
     Ages(String) = "ages" "FILENAME", "list the public instances of an age";
     Age(String, Uuid) = "age" "FILENAME INSTANCE", "show which game server hosts an instance";
     InitAge(String, Uuid, Option<String>) = "init-age" "FILENAME INSTANCE [NAME]",
-        "find or create an instance; with zeros the server chooses it";
+        "find or create an instance; for 0, the server chooses one";
     SetPublic(Node, bool) = "set-public" "NODE yes|no",
         "make an age public or private, by its AgeInfo node";
     Scores(Node, String) = "scores" "OWNER NAME", "show the scores of a node";
