@@ -6,7 +6,6 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use globset::GlobBuilder;
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
@@ -27,7 +26,7 @@ use crate::reading::shared_pool;
 #[pyclass(frozen, mapping, module = "worldwire.ki")]
 pub(crate) struct Archive {
     path: PathBuf,
-    file: Mutex<File>,
+    file: File,
     size: u64,
     /// The size of the table in bytes. The data follows it.
     table_size: usize,
@@ -219,6 +218,16 @@ impl Archive {
     }
 }
 
+#[cfg(unix)]
+fn read_at(file: &File, room: &mut [u8], at: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, room, at)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, room: &mut [u8], at: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, room, at)
+}
+
 /// Whether a file is an archive, judging by its first bytes.
 pub(crate) fn is_archive(path: &Path) -> bool {
     const MAGIC: [u8; 5] = *b"KIWAD";
@@ -285,7 +294,7 @@ impl Archive {
             let entry = Entry { name: Cow::Borrowed(&[]), ..entry };
             Listed { name: start..names.len(), entry }
         });
-        let (listed, file) = (listed.collect(), Mutex::new(file));
+        let listed = listed.collect();
         let by_name = PyOnceLock::new();
         Self { path, file, size, table_size, version, flags, listed, names, by_name }
     }
@@ -358,15 +367,22 @@ impl Archive {
         Ok(start..start + size)
     }
 
-    /// Reads a part of the file, or what is left of it.
+    /// Reads a part of the file, or what is left of it. The file's own position is not used, because
+    /// forked processes share it.
     fn read_range(&self, range: Range<u64>) -> Result<Vec<u8>, Failed> {
-        let size = range.end.saturating_sub(range.start);
-        let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-        if size > 0 {
-            let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-            file.seek(SeekFrom::Start(range.start))?;
-            (&*file).take(size).read_to_end(&mut bytes)?;
+        let left = self.size.saturating_sub(range.start);
+        let size = range.end.saturating_sub(range.start).min(left);
+        let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
+        let mut length = 0;
+        while let Some(room) = bytes.get_mut(length..).filter(|room| !room.is_empty()) {
+            match read_at(&self.file, room, range.start + length as u64) {
+                Ok(0) => break,
+                Ok(count) => length += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
         }
+        bytes.truncate(length);
         Ok(bytes)
     }
 
