@@ -31,63 +31,78 @@ pub struct MxoViews {
     creates: Creates,
 }
 
-/// Which creates the client has acknowledged, as the server knows.
+/// Which creates the client has acknowledged, as the server knows. Until then, it may repeat them.
 #[derive(Clone, Debug, Default)]
 struct Creates {
-    /// The views that each packet of the server created, by packet number.
-    by_packet: BTreeMap<u16, Vec<u16>>,
-    /// The same for unacknowledged packets, by view.
-    by_view: BTreeSet<(u16, u16)>,
-    /// The views whose creates each packet of the client acknowledged, until the server acknowledges
-    /// that packet. Until then it may repeat them.
-    told: BTreeMap<u16, Vec<u16>>,
+    /// By the packets of the server that created them.
+    sent: Pending,
+    /// By the packets of the client that acknowledged them.
+    told: Pending,
     /// The views whose creates have arrived.
     live: BTreeSet<u16>,
 }
 
 impl Creates {
-    /// Starts a new packet of the server.
+    /// A packet of the server, which acknowledges packets of the client.
+    fn server(&mut self, sequence: SequenceWord) {
+        self.live.extend(self.told.acknowledged(sequence));
+        self.sent.begin(sequence.local.get());
+    }
+
+    /// A packet of the client, which acknowledges packets of the server.
+    fn client(&mut self, sequence: SequenceWord) {
+        let local = sequence.local.get();
+        self.told.begin(local);
+        for view in self.sent.acknowledged(sequence) {
+            self.told.add(local, view);
+        }
+    }
+
+    /// Forgets a view that no longer exists.
+    fn forget(&mut self, view: u16) {
+        self.live.remove(&view);
+        self.sent.forget(view);
+        self.told.forget(view);
+    }
+}
+
+/// The views that packets of a side are about, until the other side acknowledges these packets.
+#[derive(Clone, Debug, Default)]
+struct Pending {
+    /// By packet number.
+    by_packet: BTreeMap<u16, Vec<u16>>,
+    /// The same by view, except those that were forgotten.
+    by_view: BTreeSet<(u16, u16)>,
+}
+
+impl Pending {
+    /// Starts a new packet. Numbers are used again.
     fn begin(&mut self, number: u16) {
         for view in self.by_packet.remove(&number).into_iter().flatten() {
             self.by_view.remove(&(view, number));
         }
     }
 
-    fn create(&mut self, number: u16, view: u16) {
+    fn add(&mut self, number: u16, view: u16) {
         self.by_packet.entry(number).or_default().push(view);
         self.by_view.insert((view, number));
     }
 
-    /// Forgets a view that no longer exists.
     fn forget(&mut self, view: u16) {
-        self.live.remove(&view);
-        for views in self.told.values_mut() {
-            views.retain(|told| *told != view);
-        }
         let own: Vec<_> = self.by_view.range((view, 0)..=(view, u16::MAX)).copied().collect();
         for pair in own {
             self.by_view.remove(&pair);
         }
     }
 
-    /// The client acknowledges packets of the server.
-    fn acknowledge(&mut self, sequence: SequenceWord) {
-        let local = sequence.local.get();
-        self.told.remove(&local);
+    /// Takes the views of acknowledged packets.
+    fn acknowledged(&mut self, sequence: SequenceWord) -> Vec<u16> {
+        let mut taken = Vec::new();
         for number in sequence.acked().map(SequenceNumber::get) {
-            for view in self.by_packet.remove(&number).into_iter().flatten() {
-                if self.by_view.remove(&(view, number)) {
-                    self.told.entry(local).or_default().push(view);
-                }
-            }
+            let views = self.by_packet.remove(&number).into_iter().flatten();
+            taken.extend(views.filter(|view| self.by_view.remove(&(*view, number))));
         }
-    }
-
-    /// The server acknowledges packets of the client.
-    fn learn(&mut self, sequence: SequenceWord) {
-        for number in sequence.acked().map(SequenceNumber::get) {
-            self.live.extend(self.told.remove(&number).into_iter().flatten());
-        }
+        taken
     }
 }
 
@@ -143,13 +158,10 @@ impl MxoViews {
         let packet = self.sections(from).packet(&mut Reader::new(packet))?;
         match from {
             Side::Client => {
-                self.creates.acknowledge(packet.sequence);
+                self.creates.client(packet.sequence);
                 self.replica.acknowledged(packet.sequence);
             }
-            Side::Server => {
-                self.creates.learn(packet.sequence);
-                self.creates.begin(packet.sequence.local.get());
-            }
+            Side::Server => self.creates.server(packet.sequence),
         }
         let mut notes = Vec::new();
         for (index, section) in packet.sections.iter().enumerate() {
@@ -207,7 +219,7 @@ impl MxoViews {
                 Operation::Create(create) if !stale.contains(&create.new_view) => {
                     let view = create.new_view;
                     self.reported.remove(&Reported::UnknownView(view));
-                    self.creates.create(sequence.local.get(), view);
+                    self.creates.sent.add(sequence.local.get(), view);
                 }
                 Operation::Delete(delete) => {
                     let gone = delete.views.iter().filter(|view| !stale.contains(view));
