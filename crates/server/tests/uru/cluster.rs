@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use worldwire_core::{Field as _, Writer};
 use worldwire_server::uru::config::Role;
 use worldwire_server::uru::vault::{Login, Vault};
-use worldwire_server::uru::{GameRandom, ShardConfig};
+use worldwire_server::uru::{GameRandom, ShardConfig, Standby};
 use worldwire_uru::crypt::login::login_fields;
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::message::auth::client as ask;
@@ -151,6 +151,18 @@ async fn serves(vault: &Vault) {
         }
     };
     timeout(PATIENCE, found).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_front_cannot_be_a_standby() {
+    let folder = tempfile::tempdir().unwrap();
+    let front = |config: &mut ShardConfig| {
+        config.cluster.roles = vec![Role::Front];
+        config.cluster.bus = vec!["nats://127.0.0.1:4222".to_owned()];
+    };
+    let refusal = Standby::open(folder.path(), front).await.unwrap_err().to_string();
+    let wanted = "cluster.roles: must not be [\"front\"] for a standby: a front has no vault";
+    assert!(refusal.contains(wanted), "{refusal}");
 }
 
 #[tokio::test]
