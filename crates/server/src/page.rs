@@ -185,6 +185,9 @@ pub(crate) fn health(role: Role, is_failing: bool) -> Response {
              a standby may have taken over; see the log\n",
             since.elapsed().as_secs_f64()
         ),
+        Role::Front if is_failing => {
+            "the process that has the vault cannot be reached; see the log\n".to_owned()
+        }
         _ if is_failing => "the database does not accept changes; see the log\n".to_owned(),
         _ => return "ok\n".into_response(),
     };
@@ -279,6 +282,28 @@ mod tests {
     use worldwire_net::Stop;
 
     use super::*;
+
+    #[tokio::test]
+    async fn health_says_what_is_wrong() {
+        let of = async |role, is_failing| {
+            let response = health(role, is_failing);
+            let status = response.status().as_u16();
+            let body = axum::body::to_bytes(response.into_body(), 1_024).await.unwrap();
+            (status, String::from_utf8(body.to_vec()).unwrap())
+        };
+        for role in [Role::Active, Role::Front] {
+            assert_eq!(of(role, false).await, (200, "ok\n".to_owned()));
+        }
+        let wrong = [
+            (Role::Active, "the database does not accept changes"),
+            (Role::Front, "the process that has the vault cannot be reached"),
+            (Role::Inactive(Instant::now()), "inactive for 0.0 s"),
+        ];
+        for (role, reason) in wrong {
+            let (status, text) = of(role, true).await;
+            assert!(status == 503 && text.starts_with(reason), "{text}");
+        }
+    }
 
     /// The status of the answer to a request.
     async fn answer(hosts: Hosts, method: &str, host: &str, origin: Option<&str>) -> String {

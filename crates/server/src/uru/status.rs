@@ -5,7 +5,7 @@
 //! | `/status` | JSON: `online`, `open` (to all players), `welcome`, the running `games`, `database`: `ok` or `failing`, and `role`: `active`, `front`, or `inactive` while another process may have taken over; see [`Standby`](super::Standby) for its page |
 //! | `/welcome`, `/serverstatus/moullive.php`, `/serverstatus/moulbeta.php` | text for players |
 //! | `/metrics` | metrics in Prometheus' text format |
-//! | `/health` | `ok`, or 503 while the database does not accept changes, or another process may have taken over |
+//! | `/health` | `ok`, or 503 while the database does not accept changes, another process may have taken over, or a front cannot reach the process that has the vault |
 
 use std::sync::{Arc, Mutex, PoisonError};
 
