@@ -19,7 +19,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::lease::{Lease, LeaseView};
+use super::lease::{LEASE_PATIENCE, Lease, LeaseView};
 use super::probe::Probe;
 use super::{Change, Changes, Ledger, Position, StoreError};
 use crate::ending::until_overtaken;
@@ -28,8 +28,6 @@ use crate::ending::until_overtaken;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a change whose commit failed waits to learn from the database whether it took effect.
 const MOMENT: Duration = Duration::from_secs(2);
-/// How long an answer from memory waits for the lease to be renewed.
-const LEASE_PATIENCE: Duration = Duration::from_secs(4);
 /// The shortest and the longest delay before the database is asked again.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(5)];
 

@@ -25,6 +25,8 @@ const RENEW_EVERY: Duration = Duration::from_millis(250);
 const RENEW_WITHIN: Duration = Duration::from_secs(1);
 /// How long a renewal is valid, from its start.
 const VALID: Duration = Duration::from_secs(1);
+/// How long an answer from memory waits for the lease to be renewed.
+pub(crate) const LEASE_PATIENCE: Duration = Duration::from_secs(4);
 /// How long the active process may go without a renewal. If it is cut off from the database, a
 /// standby has taken over by then.
 pub(super) const HOLD: Duration = Duration::from_secs(30);
@@ -415,11 +417,11 @@ mod tests {
         assert!(!lease.is_valid());
         let start = Instant::now();
         assert!(view.invalid_since().is_some_and(|since| since <= start && since + VALID > start));
-        assert!(!lease.until_valid(Duration::from_secs(4)).await);
-        assert!(start.elapsed() <= Duration::from_secs(4));
+        assert!(!lease.until_valid(LEASE_PATIENCE).await);
+        assert!(start.elapsed() <= LEASE_PATIENCE);
         // Afterwards nobody waits again.
         let start = Instant::now();
-        assert!(!lease.until_valid(Duration::from_secs(4)).await);
+        assert!(!lease.until_valid(LEASE_PATIENCE).await);
         assert_eq!(start.elapsed(), Duration::ZERO);
         fake.is_down.store(false, Ordering::Relaxed);
         assert!(lease.until_valid(Duration::from_secs(20)).await);
@@ -460,7 +462,7 @@ mod tests {
         assert!(lease.view().invalid_since().is_some_and(|since| since <= start + VALID));
 
         assert!(start.elapsed() >= HOLD && start.elapsed() < HOLD + 2 * RENEW_WITHIN);
-        assert!(!lease.until_valid(Duration::from_secs(4)).await);
+        assert!(!lease.until_valid(LEASE_PATIENCE).await);
 
         let (fake, mut lease) = keep();
         sleep(Duration::from_secs(5)).await;

@@ -27,7 +27,7 @@ use worldwire_uru::types::NetError;
 
 use super::session::{ConnectionId, Notice, Outcome, Stop};
 use super::steps::{Damage, VaultState};
-use crate::store::lease::Lease;
+use crate::store::lease::{LEASE_PATIENCE, Lease};
 use crate::store::probe::Probe;
 use crate::store::seal::KEY_FILE;
 use crate::store::{Changes, Position, Store, StoreError};
@@ -159,8 +159,6 @@ pub(crate) struct Reports {
 const MAX_AT_ONCE: usize = 512;
 /// How long a commit may take, plus a millisecond for each row.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long requests that change nothing wait for the lease to be renewed.
-const LEASE_PATIENCE: Duration = Duration::from_secs(4);
 /// The delay before the database is asked again: the first and the longest.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(5)];
 /// The number of nodes to read at once when the vault is opened.
