@@ -54,9 +54,9 @@ pub struct Conversations {
 struct Table {
     limits: Limits,
     open: HashMap<Key, Conversation, RandomState>,
-    /// Ordered by their last packet, the oldest first.
+    /// Ordered by their last packet, oldest first.
     quiet: BTreeSet<(u64, Key)>,
-    /// Those that hold back bytes, the longest waiting first.
+    /// The conversations that hold back bytes, longest wait first.
     waiting: BTreeSet<(u64, Key)>,
     count: u64,
     touched: u64,
@@ -80,7 +80,7 @@ struct Key {
     datagrams: bool,
 }
 
-/// Hashes few words: every packet is looked up by its key.
+/// Hashes only a few words, because every packet is looked up by its key.
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let [(one, one_port), (other, other_port)] = self.ends;
@@ -205,7 +205,7 @@ impl Conversations {
         }
     }
 
-    /// What the last packet belongs to. A packet without data has an owner, too.
+    /// What the last packet belongs to. A packet without data also has an owner.
     #[must_use]
     pub fn owner(&self) -> Owner {
         match self.last {
@@ -422,8 +422,8 @@ impl Table {
         }
     }
 
-    /// While too many bytes are held back over all, lets the conversations that have waited longest
-    /// give up their gaps.
+    /// While too many bytes are held back over all conversations, makes those that have waited
+    /// longest give up their gaps.
     fn relieve(&mut self, stamp: (Timestamp, u64), out: &mut dyn FnMut(Event<'_>)) {
         while self.held > self.limits.streams_bytes
             && let Some((_, key)) = self.waiting.first().copied()
@@ -438,8 +438,8 @@ impl Table {
         }
     }
 
-    /// Opens a conversation unless it is open. If the table is full, closes the one that was quiet
-    /// longest.
+    /// Opens a conversation unless it is open. If the table is full, closes the one that has been
+    /// idle longest.
     fn open(
         &mut self,
         key: Key,

@@ -40,7 +40,7 @@ pub(crate) struct Whole {
 #[derive(Clone, Debug)]
 pub(crate) struct Fragments {
     waiting: HashMap<PieceKey, Waiting, RandomState>,
-    /// The oldest packet first.
+    /// Oldest packet first.
     order: BTreeMap<u64, PieceKey>,
     serial: u64,
     pieces: usize,

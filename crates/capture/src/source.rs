@@ -14,7 +14,7 @@ pub(crate) struct Source<R> {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Where `start` is in the unpacked file.
+    /// The position of `start` in the unpacked file.
     offset: u64,
     ended: bool,
     /// The compressed data ended before its end marker.

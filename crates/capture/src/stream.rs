@@ -151,7 +151,7 @@ impl Stream {
         self.origin == Some(sequence)
     }
 
-    /// Whether nothing but the start of the stream was seen.
+    /// Whether only the start of the stream was seen.
     pub(crate) fn is_fresh(&self) -> bool {
         self.next == 0 && self.early.is_empty() && self.end.is_none()
     }
@@ -181,9 +181,9 @@ impl Stream {
         sequence.wrapping_sub(self.expected).cast_signed()
     }
 
-    /// Whether a segment belongs to the stream. A far away segment does not, unless it continues
+    /// Whether a segment belongs to the stream. A distant segment does not, unless it continues
     /// another such segment: then the capture has lost a large part, and the stream resumes there
-    /// after a gap whose length is only right modulo 4 GiB.
+    /// after a gap whose length is correct only modulo 4 GiB.
     fn near(&mut self, sequence: u32, total: u64, out: &mut dyn FnMut(Delivery<'_>)) -> bool {
         if self.ahead(sequence).unsigned_abs() <= STRAY {
             self.stray = None;
@@ -507,7 +507,7 @@ mod tests {
         recorder.data(0, b"abcd");
         recorder.segment(0, b"ab", 0, true, ROOM);
         assert!(!recorder.stream.has_end());
-        // Nor is one in the future that data overruns.
+        // Nor does one in the future that data overruns.
         recorder.segment(6, b"", 0, true, ROOM);
         recorder.data(4, b"efgh");
         assert!(!recorder.stream.has_end());

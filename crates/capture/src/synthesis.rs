@@ -80,7 +80,7 @@ impl SyntheticTcp {
         self.packet(side, ACK, &[])
     }
 
-    /// Leaves out bytes of a side, as if they had not been captured.
+    /// Leaves out bytes from a side, as if they had not been captured.
     pub fn skip(&mut self, side: Side, bytes: u32) {
         let next = &mut self.next[side.index()];
         *next = next.wrapping_add(bytes);

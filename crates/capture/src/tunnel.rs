@@ -101,7 +101,7 @@ pub(crate) fn gre(payload: &[u8]) -> Result<&[u8], Unusable> {
 /// The IP packet in a VXLAN datagram (RFC 7348); `None` if it is not VXLAN.
 pub(crate) fn vxlan(port: u16, payload: &[u8]) -> Option<Result<&[u8], Unusable>> {
     let (head, frame) = payload.split_first_chunk::<8>()?;
-    // One flag is set, and the rest of the header except the network's number is reserved.
+    // One flag is set. The rest of the header is reserved, except for the network's number.
     let is_vxlan = port == VXLAN && head[..4] == [8, 0, 0, 0] && head[7] == 0;
     is_vxlan.then(|| ethernet(frame))
 }

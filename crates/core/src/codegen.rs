@@ -15,7 +15,7 @@ impl Taken {
             self.0.insert(name.clone(), 2);
             return name;
         };
-        // Types have no underscores; fields have.
+        // Type names have no underscores; field names do.
         let apart = match name.starts_with(|c: char| c.is_ascii_uppercase()) {
             true => "No",
             false if name.ends_with('_') => "",

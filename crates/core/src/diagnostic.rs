@@ -53,7 +53,8 @@ impl<'t> Source<'t> {
         self.lines.partition_point(|&start| start <= offset)
     }
 
-    /// An error about these bytes. A range that exceeds the text or splits a character is narrowed.
+    /// An error about these bytes. A range that extends past the text or splits a character is
+    /// narrowed.
     #[must_use]
     pub fn error(&self, span: Range<usize>, message: impl Into<String>) -> Diagnostic {
         self.diagnostic(Severity::Error, span, message.into())

@@ -212,7 +212,7 @@ impl Error {
         self
     }
 
-    /// Turns an incomplete value into a malformed one, for data that cannot grow any more.
+    /// Turns an incomplete value into a malformed one, for data that can no longer grow.
     #[must_use]
     pub fn closed(mut self) -> Self {
         if matches!(self.0.kind, ErrorKind::Incomplete { .. }) {

@@ -20,7 +20,7 @@ pub trait Field<'d>: Sized + Clone + PartialEq + fmt::Debug {
     /// The layout as the documentation shows it: `u32`, `str(64)`, `NodeRef[..512]`.
     fn layout() -> Cow<'static, str>;
 
-    /// The same as data, for code generators.
+    /// The layout as data, for code generators.
     #[must_use]
     fn shape() -> Shape {
         Shape::Opaque
@@ -29,7 +29,7 @@ pub trait Field<'d>: Sized + Clone + PartialEq + fmt::Debug {
     /// Reads it, and reports it to the trace under this name.
     ///
     /// # Errors
-    /// As [`Reader`] says, with the name as the path.
+    /// Those of [`Reader`]'s methods, with the name as the path.
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self>;
 
     /// Writes it; the exact inverse of decoding.

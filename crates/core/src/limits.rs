@@ -34,8 +34,8 @@ pub struct Limits {
     /// How many times its own size a compressed block may inflate to. Default 1,100 (deflate
     /// reaches at most 1,032).
     pub inflated_ratio: u64,
-    /// How many times its own size a file may grow to as text, not counting the first 64 KiB: XML
-    /// of tables repeats the column names in every record. Default 256; a table of bytes with
+    /// How many times its own size a file may grow to as text, not counting the first 64 KiB: the
+    /// XML of a table repeats the column names in every record. Default 256; a table of bytes with
     /// column names of 40 characters needs slightly over 100. The same ratio bounds a deflated part
     /// of a message that is shown, not counting the first 4 KiB.
     pub text_ratio: u64,

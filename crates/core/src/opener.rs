@@ -1,7 +1,7 @@
 //! Formats inside the fields of other formats.
 //!
-//! Some fields hold bytes of another format: a game object, a description of state, a nested
-//! message. Which one, and how to read it, depends on data that the user has: type lists, tables,
+//! Some fields hold bytes in another format: a game object, a description of state, a nested
+//! message. Which format it is and how to read it depend on the user's data: type lists, tables,
 //! keys. An [`Opener`] holds this data. A traced decode can carry one
 //! ([`Reader::opening`](crate::Reader::opening)) and offers it every blob and text. A decode
 //! without a trace has no opener and no cost.
@@ -28,7 +28,7 @@ pub struct Subject<'s> {
     pub sender: Option<Side>,
 }
 
-/// A field whose bytes may be another format.
+/// A field whose bytes may be in another format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site<'s> {
     /// The message it belongs to.

@@ -29,7 +29,7 @@ pub struct SafePath<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathRules {
     /// A backslash separates parts, as in names that Windows programs send. Otherwise it is
-    /// refused: whether it separates would depend on the system.
+    /// refused, because it separates parts on some systems only.
     pub backslash_separates: bool,
     /// Parts may begin with a dot: archives contain such files. Servers have no reason to send
     /// them, and `.ssh/authorized_keys` would open a machine to them.
@@ -40,7 +40,7 @@ pub struct PathRules {
 }
 
 impl Default for PathRules {
-    /// For archives: hidden files are allowed, and names must suit the present system.
+    /// For archives: hidden files are allowed, and names must suit the current system.
     fn default() -> Self {
         Self { backslash_separates: false, allow_hidden: true, portable: cfg!(windows) }
     }
@@ -129,7 +129,7 @@ impl<'a> SafePath<'a> {
         }
     }
 
-    /// Why Windows cannot have a file of this name, if it cannot.
+    /// Why Windows cannot have a file with this name; `None` if it can.
     #[must_use]
     pub fn windows_error(self) -> Option<PathError> {
         self.parts().find_map(windows_error)

@@ -36,7 +36,7 @@ impl Sampler {
 
     /// A number below `bound` (0 when `bound` is 0).
     pub fn below(&mut self, bound: u64) -> u64 {
-        // The high half of a product is uniform enough here.
+        // The high half of the product is uniform enough here.
         let wide = u128::from(self.bits()) * u128::from(bound);
         u64::try_from(wide >> 64).unwrap_or(0)
     }

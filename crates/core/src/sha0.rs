@@ -1,7 +1,7 @@
 //! SHA-0, the withdrawn first edition of SHA-1: Uru hashes account passwords with it, TERA expands
 //! keys with it, and no crate provides it. For compatibility only: collisions take seconds.
 //!
-//! Written from the federal standard of 1993 (FIPS 180). The only difference from SHA-1 is that
+//! Implemented from the 1993 federal standard (FIPS 180). The only difference from SHA-1 is that
 //! the message schedule is not rotated.
 
 use zeroize::Zeroize;

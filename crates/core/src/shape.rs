@@ -55,11 +55,11 @@ pub enum Shape {
     Tail,
     /// Fields that follow each other.
     Record(fn() -> Vec<FieldInfo>),
-    /// A mask of this size, and the fields whose bits it has, by bit.
+    /// A mask of this size, and the fields that its bits stand for, by bit.
     Masked(usize, fn() -> Vec<(u32, FieldInfo)>),
     /// A count of this size, in units of this size, and a part of that length.
     Nested(usize, usize, Box<Self>),
-    /// Present if the condition holds, which names earlier fields as Rust does.
+    /// Present if the condition holds. The condition is Rust code that refers to earlier fields.
     Optional(&'static str, Box<Self>),
     /// A format that only code describes.
     Opaque,

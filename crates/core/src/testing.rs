@@ -215,7 +215,7 @@ fn visit(tree: &Tree<'_>, nodes: Children<'_, '_>) -> usize {
 /// A fuzz target: its name, its function and its seeds.
 #[derive(Debug)]
 pub struct Target {
-    /// The name, which is used as a file name, too.
+    /// The name, which is also used as a file name.
     pub name: &'static str,
     /// Runs the target on any bytes; panics if a promise is broken.
     pub run: fn(&[u8]),

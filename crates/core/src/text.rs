@@ -36,8 +36,8 @@ pub fn write_tree(tree: &Tree<'_>, style: TextStyle, out: &mut String) {
     }
 }
 
-/// The same, with a comment after each whole number of at least 0 that `note` knows, by the name of
-/// its field or list: `playerId: 10190 ("Yeesha")`.
+/// The same, with a comment after each non-negative integer for which `note` returns one, given the
+/// name of its field or list: `playerId: 10190 ("Yeesha")`.
 pub fn write_nodes_noting<'t, 'n>(
     tree: &'t Tree<'n>,
     nodes: impl Iterator<Item = NodeRef<'t, 'n>>,
@@ -111,7 +111,8 @@ struct Show<'s, 't, 'n> {
 }
 
 impl Show<'_, '_, '_> {
-    /// Writes a node with the name of its field: its own, or that of the list it is an element of.
+    /// Writes a node with the name of its field: its own name, or the name of the list that
+    /// contains it.
     fn node(&mut self, node: NodeRef<'_, '_>, indent: usize, index: Option<usize>, field: &str) {
         if self.style.ranges {
             self.range(node);

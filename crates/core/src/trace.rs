@@ -43,7 +43,7 @@ pub trait Trace<'n>: Scopes<'n> {
         Self::scope_of(self, |trace| trace, name, shape, start, fill)
     }
 
-    /// The same for a caller that owns the trace and is itself needed to fill the scope.
+    /// The same for a caller that owns the trace and fills the scope itself.
     #[inline(always)]
     fn scope_of<H: ?Sized, R>(
         holder: &mut H,

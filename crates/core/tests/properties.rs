@@ -336,7 +336,7 @@ proptest! {
         prop_assert!(tree.find(&text).is_none());
     }
 
-    /// Tables from data give the same results as constants: the first of equal entries applies.
+    /// Tables from data yield the same results as constants: the first of equal entries applies.
     #[test]
     fn loaded_names_are_found(pairs in prop::collection::vec((-20..20_i64, "[a-d]{1,2}"), 0..20)) {
         let boxed = pairs.iter().map(|(number, name)| (*number, name.as_str().into()));

@@ -53,7 +53,7 @@ impl Codec {
 pub struct Remark {
     /// One line.
     pub text: String,
-    /// Whether a part of the blob cannot be decoded, which counts as a problem of the input.
+    /// Whether a part of the blob cannot be decoded, which counts as a problem with the input.
     pub is_problem: bool,
 }
 

@@ -18,7 +18,7 @@ pub struct Defect {
 }
 
 /// The start of every report.
-pub(crate) const REPORT: &str = "this is a bug in worldwire, please report it";
+pub(crate) const REPORT: &str = "this is a bug in worldwire; please report it";
 /// How many bytes of a message a report shows.
 const MAX_BYTES: usize = 256;
 /// How many characters of the panic message a report shows.

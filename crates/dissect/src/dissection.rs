@@ -39,8 +39,8 @@ pub struct Options {
     pub ports: Vec<(u16, &'static dyn Family)>,
     /// Also report the captured bytes of this conversation, as [`Wire`](ItemBody::Wire).
     pub wire: Option<u64>,
-    /// Read only this conversation, and skip the others. Facts that the others state must be given: see
-    /// [`Dissection::knowing`].
+    /// Read only this conversation, and skip the others. Facts that the others state must be
+    /// supplied: see [`Dissection::knowing`].
     pub only: Option<u64>,
     /// Set [`Overview::secrets`].
     pub secrets: bool,
@@ -132,7 +132,7 @@ struct OpenConversation {
     /// `None` after a panic.
     conversation: Option<Conversation>,
     overview: Overview,
-    /// While it waits: how many facts had been stated when it last learned.
+    /// While it waits: how many facts had been stated when it last learned some.
     learned: Option<u64>,
     /// When it closed, if it closed while waiting for a fact.
     closing: Option<Stamp>,
@@ -178,7 +178,7 @@ const BATCH_EVENTS: usize = 1 << 16;
 impl BatchSize {
     const MAX: usize = 4 << 20;
     const LEAST: usize = 1 << 10;
-    /// How much output a batch should have at most.
+    /// The most output that a batch should have.
     const MAX_MADE: usize = 16 << 20;
 
     /// The next batch size, given the size of this batch's output.
@@ -255,7 +255,7 @@ impl Dissection {
         self.conversations.cut()
     }
 
-    /// Whether there are packets that were not [`run`](Self::run) yet.
+    /// Whether there are packets that have not been [`run`](Self::run) yet.
     #[must_use]
     pub fn is_pending(&self) -> bool {
         !self.batch.events.is_empty()
@@ -524,7 +524,7 @@ impl OpenConversation {
         self.conversation.as_ref().is_some_and(Conversation::waits)
     }
 
-    /// Runs `act` on the conversation outside of its events. A panic ends the conversation.
+    /// Runs `act` on the conversation outside its events. A panic ends the conversation.
     fn guarded<S: Sink>(
         &mut self,
         scratch: &mut Scratch,
@@ -591,8 +591,8 @@ struct Reporter<'t, S, F> {
 }
 
 impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Reporter<'_, S, F> {
-    /// Counts and shows an item. A panic in there does not affect the conversation, so the next
-    /// item can be read.
+    /// Counts and shows an item. A panic there does not affect the conversation, so the next item
+    /// can be read.
     fn item(&mut self, item: &Item<'_>) {
         let before = self.sink.len();
         let Err(defect) = catch_defect(|| self.count_and_show(item)) else {
@@ -628,7 +628,7 @@ impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Reporter<'_, S, F> {
         self.overview.problems += u64::from(!item.is_whole());
     }
 
-    /// Reports a panic outside of any message.
+    /// Reports a panic outside any message.
     fn given_up(&mut self, defect: &Defect, side: Side, bytes: &[u8], stamp: Stamp) {
         let family = self.overview.family.map_or("unknown", Family::name);
         let (stream, packet) = (stamp.stream, packet_text(stamp));

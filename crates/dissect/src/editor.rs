@@ -6,8 +6,8 @@ use worldwire_core::json::Json;
 /// Reads and sets single fields of a message, much faster than through its tree or JSON.
 ///
 /// Results are exactly those that [`FieldPath`](crate::filter::FieldPath) and
-/// [`Message::encode`](crate::Message::encode) produce from the message's fields as JSON. The editor
-/// declines whatever it cannot do exactly; callers then use JSON.
+/// [`Message::encode`](crate::Message::encode) produce from the message's fields as JSON. The
+/// editor declines anything that it cannot do exactly; callers then use JSON.
 pub trait FieldEditor {
     /// The value of the field at a [plain path](crate::filter::FieldPath::plain). `None` if there is
     /// no such field, or it cannot be read this way.

@@ -92,7 +92,7 @@ pub(crate) enum Recognition {
 impl Line<'_> {
     /// Encodes the message.
     ///
-    /// Unchanged JSON gives the bytes that were read, decrypted and without the frame around them.
+    /// Unchanged JSON yields the bytes that were read, decrypted and without the frame around them.
     /// Definitions that choose a build apply here too. If the line has an error, its `payload` is
     /// used and its fields are ignored. `None` for a step of connection setup that is not a
     /// message.

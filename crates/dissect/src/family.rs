@@ -53,7 +53,7 @@ pub trait Family: fmt::Debug + Sync {
     /// Computes in advance what the sessions of many conversations will need. Each beginning is the
     /// first bytes of one client, at most [`BEGINNING`].
     ///
-    /// The result has the order of `beginnings`; a shorter list means `None` for the rest. Each
+    /// The result is in the order of `beginnings`; a shorter list means `None` for the rest. Each
     /// value becomes [`Start::prepared`] if the conversation turns out to belong to this family.
     /// Sessions must produce the same items without it.
     fn prepare(&self, keys: &Keys, beginnings: &[&[u8]]) -> Vec<Option<Prepared>> {
@@ -94,7 +94,7 @@ pub trait Family: fmt::Debug + Sync {
     /// Adds the family's part of a key file to `keys`. Returns whether the file had such a part.
     ///
     /// # Errors
-    /// Every fault in that part, including contradictions to keys read earlier.
+    /// Every fault in that part, including conflicts with keys read earlier.
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<KeyFault>> {
         let _ = (text, keys);
         Ok(false)
@@ -244,7 +244,7 @@ pub enum Verdict {
 
 #[cfg(any(feature = "tera", feature = "uru"))]
 impl Verdict {
-    /// The verdict, given those for both assignments of client and server.
+    /// The verdict, given the verdicts for both assignments of client and server.
     pub(crate) fn either(as_assumed: Self, swapped: Self) -> Self {
         match (as_assumed, swapped) {
             (Self::Yes, _) => Self::Yes,

@@ -149,7 +149,7 @@ pub trait Message: fmt::Debug {
         None
     }
 
-    /// How to decode a part that is shown as bytes: `give ... with --data`.
+    /// How to decode a part that is shown as bytes: `supply ... with --data`.
     fn advice(&self) -> Option<Cow<'static, str>> {
         None
     }

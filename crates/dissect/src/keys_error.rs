@@ -18,8 +18,8 @@ pub enum KeysError {
 }
 
 impl KeysError {
-    /// The error for a text with these faults. If little else is in it, the file is something else
-    /// and only resembles a key file in a line or two.
+    /// The error for a text with these faults. If the text contains little else, the file is not a
+    /// key file and only resembles one in a line or two.
     pub(crate) fn of(text: &str, faults: Vec<KeyFault>) -> Self {
         /// Even a key file with a fault in every line has fewer.
         const MANY: usize = 16;

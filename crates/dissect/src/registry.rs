@@ -22,7 +22,7 @@ static STANDARD: &[&dyn Family] = &[
 ];
 
 impl Families {
-    /// The built-in families, as far as their features are enabled.
+    /// The built-in families whose features are enabled.
     #[must_use]
     pub const fn standard() -> Self {
         Self::new(STANDARD)
@@ -118,7 +118,8 @@ impl Keys {
     /// Adds the keys of another file. Two files may repeat a key, but not contradict each other.
     ///
     /// # Errors
-    /// As [`Self::parse`], and any contradiction. Parts of the file may then have been added.
+    /// Those of [`Self::parse`], and any contradiction. Parts of the file may then have
+    /// been added.
     pub fn add(&mut self, text: &str) -> Result<(), KeysError> {
         self.add_for(Families::standard(), text)
     }
@@ -186,8 +187,8 @@ impl Definitions {
     /// and warnings, or `None` if no file holds definitions of a known kind. KI's type lists are
     /// compiled separately, see [`KiObjects::set_classes`](crate::KiObjects::set_classes).
     ///
-    /// Files that depend on each other, such as TERA definitions with includes, must come in one
-    /// call. A file replaces an earlier one of the same name.
+    /// Files that depend on each other, such as TERA definitions with includes, must be passed in
+    /// one call. A file replaces an earlier one of the same name.
     pub fn add<N: AsRef<str>, B: AsRef<[u8]>>(
         &mut self,
         files: impl IntoIterator<Item = (N, B)>,

@@ -107,8 +107,8 @@ impl<F: FnMut(&Item<'_>) -> Decision<'static>> Decider for F {
 /// A breakpoint [holds](Answer::Hold) a message. The session keeps reading and reporting what
 /// follows until its limits are reached ([`is_paused`](Self::is_paused)). Later,
 /// [`release`](Self::release) decides on the message, and [`resume`](Self::resume) sends it and
-/// whatever waited for it. Messages can be released in any order; they are sent in the order in
-/// which they arrived.
+/// everything that waited for it. Messages can be released in any order; they are sent in the order
+/// in which they arrived.
 pub trait RelaySession: fmt::Debug + Send {
     /// Handles input from a side. The decider is asked about every item. If the family cannot carry
     /// out a decision, the message is forwarded unchanged and a problem is reported.
@@ -176,7 +176,7 @@ pub trait RelaySession: fmt::Debug + Send {
         true
     }
 
-    /// How many bytes of a side are kept; see [`Connection::kept_bytes`].
+    /// How many bytes from a side are kept; see [`Connection::kept_bytes`].
     fn kept_bytes(&self, from: Side) -> usize;
 
     /// Ends the conversation.

@@ -96,14 +96,14 @@ pub trait Vocabulary: fmt::Debug + Sync {
         Vec::new()
     }
 
-    /// How to define a message that is unknown, such as `give ... with --data`. `None` unless the
+    /// How to define a message that is unknown, such as `supply ... with --data`. `None` unless the
     /// name looks like one of the family's and the user gave no definitions.
     fn advice_on(&self, name: &str, definitions: &Definitions) -> Option<&'static str> {
         let _ = (name, definitions);
         None
     }
 
-    /// How to get names for nameless messages, as `doctor` prints it: `give ... with --data`.
+    /// How to get names for nameless messages, as `doctor` prints it: `supply ... with --data`.
     fn advice(&self) -> Option<&'static str> {
         None
     }
@@ -152,7 +152,7 @@ pub struct MessageNames<'d> {
 pub struct ValueNames<'d> {
     /// The field, with its parent if that distinguishes it: `system.name`.
     pub field: &'d str,
-    /// The beginning of the names of the messages with this field; empty if all can have it.
+    /// How the names of the messages with this field begin; empty if all messages can have it.
     pub prefix: &'static str,
     /// The names.
     pub names: Vec<&'d str>,

@@ -103,7 +103,7 @@ function advise() {
   setAttribute(buttons.release, "disabled", held && isChanged ? "" : null);
   buttons.revert.hidden = !held || !isChanged;
   const parts = [];
-  if (held?.receiver_ended) parts.push(`The ${receiverOf(held)} has closed the connection: whatever is sent may not arrive.`);
+  if (held?.receiver_ended) parts.push(`The ${receiverOf(held)} has closed the connection: anything sent may not arrive.`);
   if (held) parts.push(isChanged ? "Send forwards your edits; Revert discards them." : "Release forwards the message unchanged.");
   setText(byId("decision"), parts.join(" "));
 }
@@ -207,7 +207,7 @@ async function encode() {
   if (!edited) return;
   const isNamed = name.value.trim() !== "";
   if (!isNamed || connection.value === "") {
-    setText(byId("editor-problem"), isNamed ? "No connection is open that could carry the message." : "");
+    setText(byId("editor-problem"), isNamed ? "No open connection can carry the message." : "");
     setAttribute(buttons.send, "disabled", "");
     return showBytes("", "");
   }
@@ -400,7 +400,7 @@ export async function resend() {
   try {
     const own = await connectionOf(detail.stream);
     if (own !== null) connection.value = own;
-    else report("the connection of this message has ended; choose another one");
+    else report("this message's connection has ended; choose another");
   } catch (error) {
     report(error);
   }

@@ -59,7 +59,7 @@ function status() {
   if (capture.following && capture.caught_up) parts.push(capture.live === "proxy" ? "following the proxy" : "following the file");
   else if (!capture.complete) parts.push(`reading, ${percent(capture.bytes)}`);
   if (selection && !isFound(selection)) parts.push(`filtering, ${percent(selection.bytes)}`);
-  if (capture.changed) parts.push("another program changed the file; start again to show it");
+  if (capture.changed) parts.push("another program changed the file; restart worldwire to show it");
   if (selection?.error) parts.push(selection.error);
   if (capture.error) parts.push(capture.error);
   if (!isConnected) parts.unshift("not connected: has the program stopped?");

@@ -160,7 +160,7 @@ async function refresh() {
   setAttribute(slider, "aria-valuetext", shownTime);
   if (!of) {
     objects = [];
-    setText(about, "no conversation with views; if it is encrypted, give its key with --keys");
+    setText(about, "no conversation with views; to decrypt conversations, use --keys");
     return;
   }
   isLoading = true;

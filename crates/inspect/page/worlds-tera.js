@@ -211,7 +211,7 @@ function decide(of, it) {
   if (it && it.mapped !== null) return report(`the map has ${it.name} as ${it.mapped}`);
   if (it) accepted.set(keyOf(of), it.name);
   else accepted.delete(keyOf(of));
-  set("message", it ? `accepted ${it.name} for opcode ${of.opcode}; Export map saves it` : `opcode ${of.opcode} has no name again`);
+  set("message", it ? `accepted ${it.name} for opcode ${of.opcode}; Export map saves it` : `opcode ${of.opcode} is unnamed again`);
   keep();
   const found = ranked.get(keyOf(of));
   if (found) show(of, found);

@@ -199,7 +199,7 @@ async function stored(node, name) {
  * @param {unknown} after
  */
 async function change(node, name, before, after) {
-  if ((await stored(node, name)) !== before) throw new Error(`${name} of node ${node} has changed in the meantime; it is shown again`);
+  if ((await stored(node, name)) !== before) throw new Error(`${name} of node ${node} has changed in the meantime; its new value is shown`);
   await api.perform({ request: "set", node, fields: { [name]: after } });
 }
 

@@ -62,7 +62,8 @@ pub(crate) fn router(state: Arc<State>) -> Router {
         .with_state(state)
 }
 
-/// Converts errors of the web framework, such as those about unreadable numbers, to the API's form.
+/// Converts errors from the web framework, such as those about unreadable numbers, to the API's
+/// form.
 async fn as_json(response: Response) -> Response {
     /// The maximum length of an error; the framework's are short.
     const MAX_TEXT: usize = 4_096;
@@ -87,7 +88,7 @@ pub(crate) struct CaptureStatus {
     size: u64,
     bytes: u64,
     complete: bool,
-    /// Whether rows are added when the file grows, and whether all rows so far are there.
+    /// Whether rows are added when the file grows, and whether all rows so far are present.
     following: bool,
     caught_up: bool,
     /// Whether another program has changed the file since.

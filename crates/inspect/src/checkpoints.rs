@@ -42,8 +42,8 @@ struct Forked {
     place: usize,
     /// How many rows of the conversation precede it.
     ordinal: u32,
-    /// The number of its payload bytes plus that of its gaps, which grows whenever something
-    /// happens.
+    /// The number of its payload bytes plus the number of its gaps: a sum that grows whenever
+    /// something happens.
     events: u64,
 }
 
@@ -103,8 +103,9 @@ impl Checkpoints {
         at >= last.saturating_add(DISTANCE) && kept.bytes <= share(MAX_BYTES, at, recording)
     }
 
-    /// Adds a place, and copies the states of open conversations as far as memory allows: first of those
-    /// whose last copy is the oldest. The copies are used once they are [kept](Self::keep).
+    /// Adds a place, and copies the states of open conversations as far as memory allows, starting
+    /// with those whose last copy is the oldest. The copies are used once they are
+    /// [kept](Self::keep).
     pub(crate) fn add(
         &self,
         mark: Mark,
@@ -123,7 +124,7 @@ impl Checkpoints {
             let events = overview.bytes.iter().sum::<u64>() + overview.gaps;
             let last = kept.forks.get_mut(&stream).and_then(|forks| forks.last_mut());
             match last {
-                // Nothing happened since, so the state is that of the new place, too.
+                // Nothing has happened since, so this is also the state at the new place.
                 Some(last) if last.events == events => last.place = place,
                 Some(last) => waiting.push((last.place, stream)),
                 None => waiting.push((0, stream)),

@@ -9,7 +9,7 @@ use crate::index::Index;
 #[derive(Debug, Default)]
 pub(crate) struct Conversations {
     all: Vec<Option<Conversation>>,
-    /// Of all of them.
+    /// The number of gaps in all of them.
     gaps: u64,
     /// The times of the first and last packet of all of them.
     span: Option<(i64, i64)>,

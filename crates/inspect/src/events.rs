@@ -18,7 +18,7 @@ use crate::state::State;
 
 /// How often changes are reported.
 const TICK: Duration = Duration::from_millis(100);
-/// After how many of these a ping shows that the client is still there.
+/// The number of ticks after which a ping checks that the client is still there.
 const PING_TICKS: u64 = 200;
 /// How long a client may take to accept an event.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -282,8 +282,8 @@ impl Index {
         self.names.get(usize::from(row.name)).map_or("", |name| name.family)
     }
 
-    /// Corrects the numbers of rows that have another packet or name than expected, if there is a row
-    /// that has them. Given are the number, the packet and the name.
+    /// Takes row numbers, each with the packet and the name that its row should have. Where the row
+    /// differs, corrects the number to that of a row with this packet and name, if there is one.
     pub(crate) fn locate<'n>(&self, rows: impl Iterator<Item = (&'n mut u32, u64, &'n str)>) {
         let is_same = |row: &Row, packet: u64, name: &str| {
             u64::from(row.packet) == packet && self.name(row) == name

@@ -144,7 +144,7 @@ impl Sink for Found {
 
     fn truncate(&mut self, length: usize) {
         self.rows.truncate(length);
-        // After a panic, an incomplete text may follow that of the last row.
+        // After a panic, an incomplete text may follow the text of the last row.
         let kept = self.rows.iter().map(FoundRow::length).sum();
         self.text.truncate(kept);
     }

@@ -37,7 +37,7 @@ pub trait Live: fmt::Debug + Send + Sync {
         &[]
     }
 
-    /// What the page shows of it. Pages hear about it whenever it changes.
+    /// What the page shows of it. Pages are notified whenever it changes.
     fn state(&self) -> Answering<'_, Value>;
 
     /// Carries out a request of a page's user: an object whose `request` names it.
@@ -84,6 +84,6 @@ async fn perform(
 }
 
 fn live(state: &State) -> Result<&Arc<dyn Live>, Refusal> {
-    let text = "no running program is watched, only a capture";
+    let text = "the page shows a capture, not a running program";
     state.live.as_ref().ok_or_else(|| Refusal::missing(text))
 }

@@ -65,7 +65,7 @@ pub(crate) fn message(state: &State, number: usize) -> Result<Arc<str>, Refusal>
     let found = find(state, &row, number, true).or_else(|| find(state, &row, number, false));
     let json: Arc<str> = found
         .map(Arc::from)
-        .ok_or_else(|| Refusal::failed("the message was not found again; was the file changed?"))?;
+        .ok_or_else(|| Refusal::failed("the message was not found again; has the file changed?"))?;
     state.recent.add(number, Arc::clone(&json));
     Ok(json)
 }
@@ -190,7 +190,7 @@ impl Window {
         }
     }
 
-    /// Whether the first captured byte of a message is there.
+    /// Whether the first captured byte of a message is present.
     fn begins_before(&self, from: Side, range: &Range<u64>) -> bool {
         let pieces = &self.pieces[from.index()];
         let is_first = |(piece, _): &(Captured, bool)| {

@@ -35,7 +35,8 @@ pub(crate) struct NoteList {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RowNote {
     pub(crate) row: u32,
-    /// The row's packet and name, which find it again if rows have other numbers, as with other keys.
+    /// The row's packet and name, which find it again if rows are numbered differently, for example
+    /// because of other keys.
     #[serde(default)]
     pub(crate) packet: u64,
     #[serde(default)]
@@ -44,7 +45,7 @@ pub(crate) struct RowNote {
     text: String,
 }
 
-/// The content of the file of notes, as an `ETag`.
+/// Identifies the content of the notes file, as an `ETag`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tag(pub(crate) String);
 

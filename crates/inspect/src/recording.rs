@@ -144,7 +144,7 @@ impl Recording {
         Dissection::new(Options::clone(&self.options()))
     }
 
-    /// Looks for what was appended to a file that is followed, and learns the keys in there.
+    /// Looks for what was appended to a file that is followed, and learns the keys in it.
     pub(crate) fn grow(&self) {
         let Some(tail) = &self.tail else { return };
         let Ok(about) = self.file.metadata() else { return };
@@ -371,8 +371,8 @@ impl Tail {
         (!keys.is_empty()).then_some(keys)
     }
 
-    /// How much of the file readings may see. A proxy writes the keys of a conversation only once they
-    /// were agreed on, so in a capture with keys, its first packets wait for them.
+    /// How much of the file readings may see. A proxy writes the keys of a conversation only once
+    /// they have been agreed on, so in a capture with keys, its first packets wait for them.
     fn visible(&mut self, length: u64, now: Instant) -> u64 {
         if self.last_keys.is_none() {
             self.seen = VecDeque::from([(now, length)]);

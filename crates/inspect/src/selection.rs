@@ -33,9 +33,9 @@ pub(crate) struct Selection {
 /// What is selected.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chosen {
-    /// Only those of this conversation.
+    /// Only rows of this conversation.
     pub(crate) stream: Option<u64>,
-    /// Only those that match.
+    /// Only rows that match.
     pub(crate) filter: Option<Filter>,
     /// What may be wrong with the filter.
     pub(crate) remarks: Vec<String>,
@@ -50,7 +50,7 @@ pub(crate) struct SelectionStatus {
     /// The progress of the search, in bytes of the file.
     bytes: u64,
     complete: bool,
-    /// Whether all rows so far are there, and more are added when the file grows.
+    /// Whether all rows so far are present, and more are added when the file grows.
     caught_up: bool,
     /// What may be wrong with the filter.
     #[serde(skip_serializing_if = "Vec::is_empty")]

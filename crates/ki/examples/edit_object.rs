@@ -48,7 +48,7 @@ fn replace_file(archive: &Archive<'_>, name: &str, file: &[u8]) -> Result<Vec<u8
     for entry in entries {
         let packed = match *entry.name == *name.as_bytes() {
             true => packer.pack(file, false)?,
-            // Taken as it is, without decompressing it.
+            // Copied as stored, without decompressing it.
             false => archive.packed(entry)?,
         };
         plan.add(&packed)?;

@@ -109,7 +109,7 @@ fn run_client(client: &mut Connection, protocols: &Protocols) -> Outcome {
 fn main() -> Outcome {
     // The messages of a login are built in. `Protocols` reads all others from the game's XML.
     let protocols = Protocols::built_in();
-    // Connections count time from any moment; the configuration states that moment, relative to
+    // A connection's clock can start at any moment; the configuration states when, relative to
     // 1970.
     let (now, epoch) = (Duration::ZERO, Duration::from_secs(1_700_000_000));
     let id = SessionIds::new().allocate()?;

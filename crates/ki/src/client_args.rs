@@ -23,7 +23,7 @@ pub struct Argument {
 /// A word that follows an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// Its name in help.
+    /// Its name in the help text.
     pub name: &'static str,
     /// What is expected.
     pub kind: WordKind,
@@ -180,7 +180,7 @@ impl Argument {
     /// Combines this argument with its words.
     ///
     /// # Errors
-    /// An error if there are too few words or one is invalid. Surplus words are ignored.
+    /// If there are too few words, or one is invalid. Surplus words are ignored.
     pub fn with<W: AsRef<str>>(
         &'static self,
         words: impl IntoIterator<Item = W>,

@@ -82,7 +82,7 @@ impl SessionTime {
     }
 }
 
-/// The first message of a server, which it repeats whenever it wants a new session on the same
+/// A server's first message, which it repeats whenever it wants a new session on the same
 /// connection.
 ///
 /// | offset | field | type | |
@@ -145,7 +145,7 @@ pub enum KeepAlive {
     },
 }
 
-/// The condition of a field that is present if more than a trailer is left of its frame.
+/// The condition for a field that is present if its frame has more left than a trailer.
 pub const MORE_FOLLOWS: &str = "more than a trailer follows";
 
 /// The size of a [`KeepAlive`] in bytes.
@@ -193,7 +193,7 @@ impl<'d> Control<'d> {
         }
     }
 
-    /// Decodes the fields of the message with this opcode into the present scope, from a reader
+    /// Decodes the fields of the message with this opcode into the current scope, from a reader
     /// that ends with the frame's body. May leave one byte, the trailer.
     ///
     /// `from` selects between the two forms of keep-alives. Without it, a session ID of 0 means the

@@ -167,7 +167,7 @@ pub(crate) fn encode(block: Option<&CryptoBlock<'_>>, writer: &mut Writer) -> Re
 }
 
 impl<'d> SignedOffer<'d> {
-    /// Decodes the fields into the present scope.
+    /// Decodes the fields into the current scope.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         Ok(Self {
             flags: reader.u8("flags")?,

@@ -22,7 +22,8 @@ use crate::schema::Protocols;
 
 /// The first two bytes of every frame.
 pub const MAGIC: u16 = 0xf00d;
-/// The word which means that a longer length follows. Readers accept any word that is not less.
+/// The word which means that a longer length follows. Readers accept any word that is at least as
+/// large.
 pub const LARGE: u16 = 0x8000;
 /// `isControl`, `opcode`, `reserved`.
 pub(crate) const BODY_HEAD_BYTES: usize = 4;

@@ -31,7 +31,7 @@
 //! | --- | --- |
 //! | [`types`] | types of fields |
 //! | [`schema`] | definitions of messages: from message XML, or built in |
-//! | [`message`] | DML messages, decoded and encoded by their definitions |
+//! | [`message`] | DML messages, decoded and encoded according to their definitions |
 //! | [`schema::classes`] | classes of game objects, from type lists |
 //! | [`object`](mod@object) | ObjectProperty: game objects in binary, JSON and XML |
 //! | [`control`], [`crypto_block`] | session offers, accepts and keep-alives |

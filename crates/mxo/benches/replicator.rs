@@ -104,7 +104,7 @@ impl Town {
         for _ in 0..self.walkers.len() * CHANGING / 100 {
             let picked = usize::try_from(self.sampler.below(self.walkers.len() as u64)).unwrap();
             let (id, position) = &mut self.walkers[picked];
-            // One step to and fro, so that nobody leaves the town.
+            // One step back and forth, so that nobody leaves the town.
             position[0] =
                 if position[0].to_bits() & 1 == 0 { position[0] + 1.5 } else { position[0] - 1.5 };
             let movement = Movement { position: Some(*position), ..Movement::default() };

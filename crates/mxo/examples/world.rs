@@ -1,4 +1,4 @@
-//! Serves a world with a door to one client: joins a [`Connection`] with a [`Replicator`] over a
+//! Serves a world with a door to one client: combines a [`Connection`] with a [`Replicator`] over a
 //! UDP socket.
 //!
 //! Run it with `cargo run -p worldwire-mxo --example world`. Then run a client in another terminal:

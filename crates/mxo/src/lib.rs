@@ -39,7 +39,7 @@
 //! The feature `login` (clients and servers of the login, with RSA) is on by default. Without it, the
 //! crate needs fewer than half as many dependencies and still encodes and decodes all messages.
 //!
-//! The example `world` joins a [`connection`] with a [`replicator`] and serves a world to one
+//! The example `world` combines a [`connection`] with a [`replicator`] and serves a world to one
 //! client: `cargo run -p worldwire-mxo --example world`.
 //!
 //! The facts come from recorded packets of the live service, and from emulators that the client

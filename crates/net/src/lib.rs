@@ -1,10 +1,10 @@
 //! Sockets for connection machines: the layer between the operating system and any
 //! [`Connection`](worldwire_core::connection::Connection), shared by all families.
 //!
-//! A connection machine does no I/O. A [`Driver`] gives it a stream, the time and an
-//! [`Application`]: it reads and writes, keeps the machine's deadlines, and calls the application
-//! with every event. A [`tcp::Listener`] or [`udp::Listener`] accepts connections, each in its own
-//! task from the first byte, so a slow or silent peer never delays another.
+//! A connection machine does no I/O. A [`Driver`] connects it to a stream, a clock and an
+//! [`Application`]: the driver reads and writes, keeps the machine's deadlines, and calls the
+//! application with every event. A [`tcp::Listener`] or [`udp::Listener`] accepts connections, each
+//! in its own task from the first byte, so a slow or silent peer never delays another.
 //!
 //! ```no_run
 //! use std::sync::Arc;

@@ -30,7 +30,7 @@ impl Coder {
         self.encoder = message.line_encoder();
     }
 
-    /// Encodes a message of a side, given its name, its fields, and other members of its line.
+    /// Encodes a message from a side, given its name, its fields, and other members of its line.
     pub(crate) fn encode(
         &self,
         from: Side,

@@ -160,7 +160,7 @@ impl Desk {
         }
     }
 
-    /// Reports that something could not be carried out, also to the hook that asked for it.
+    /// Reports that something could not be carried out, including to the hook that requested it.
     pub(crate) fn refuse(&mut self, ticket: Option<u64>, report: Report) {
         if let (Some(ticket), Some(hooks), Report::Problem(why)) = (ticket, &self.hooks, &report) {
             hooks.refused(ticket, why);

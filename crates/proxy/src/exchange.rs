@@ -25,7 +25,7 @@ pub struct Exchange {
     session: Box<dyn RelaySession>,
     desk: Desk,
     stamp: Stamp,
-    /// The wall-clock time at zero on the proxy's clock.
+    /// The wall-clock time when the proxy's clock reads zero.
     epoch: Time,
     /// The sides that will send nothing more.
     ended: [bool; 2],
@@ -68,7 +68,8 @@ impl AddAssign for Counts {
 }
 
 impl Exchange {
-    /// A conversation that starts now. `epoch` is the wall-clock time at zero on the proxy's clock.
+    /// A conversation that starts now. `epoch` is the wall-clock time when the proxy's clock reads
+    /// zero.
     #[must_use]
     pub fn new(
         session: Box<dyn RelaySession>,
@@ -207,8 +208,8 @@ impl Exchange {
         self.decide(number, Decision::instead(kept.body))
     }
 
-    /// Encodes a message of a side as [`edit`](Self::edit), given the number of a held message, or
-    /// [`add_named`](Self::add_named) would, without sending it.
+    /// Encodes a message from a side without sending it: like [`edit`](Self::edit) if the number of
+    /// a held message is given, otherwise like [`add_named`](Self::add_named).
     ///
     /// # Errors
     /// [`SendError::NotHeld`]; [`SendError::Encode`], if the fields do not fit.
@@ -296,7 +297,7 @@ impl Exchange {
         self.session.is_paused(from)
     }
 
-    /// How many bytes of a side it keeps.
+    /// How many bytes from a side it keeps.
     #[must_use]
     pub fn kept_bytes(&self, from: Side) -> usize {
         self.session.kept_bytes(from)

@@ -35,7 +35,7 @@ pub(crate) struct Shared {
     pub(crate) world: Box<dyn World>,
     pub(crate) recorder: Option<Recorder>,
     pub(crate) clock: Clock,
-    /// The wall-clock time at zero on the clock.
+    /// The wall-clock time when the clock reads zero.
     pub(crate) epoch: Time,
     pub(crate) facts: Arc<SharedFacts>,
     pub(crate) next: AtomicU64,

@@ -9,8 +9,8 @@ use worldwire_dissect::{Decision, HoldId};
 use crate::handler::Hold;
 use crate::kept::Kept;
 
-/// The held messages of an exchange. Nothing here takes longer the more of them there are:
-/// thousands may wait for a hook.
+/// The held messages of an exchange. No operation slows down as their number grows: thousands may
+/// wait for a hook.
 #[derive(Debug, Default)]
 pub(crate) struct HeldMessages {
     /// In the order in which they arrived.
@@ -139,7 +139,7 @@ impl HeldMessages {
         self.messages.iter().filter(|(_, held)| held.is_open()).map(|(id, held)| (*id, held))
     }
 
-    /// Whether any message of a side is held.
+    /// Whether any message from a side is held.
     pub(crate) fn has_from(&self, side: Side) -> bool {
         !self.sides[side.index()].is_empty()
     }

@@ -160,7 +160,7 @@ impl Proxy {
     }
 }
 
-/// The wall-clock time at zero on a clock.
+/// The wall-clock time when a clock reads zero.
 fn epoch(clock: Clock) -> Time {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let start = now.saturating_sub(clock.now());

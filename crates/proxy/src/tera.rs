@@ -23,7 +23,7 @@ use quick_xml::events::Event;
 /// A launcher's list of servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerList {
-    /// A byte order mark, or nothing.
+    /// A byte-order mark, or nothing.
     mark: &'static str,
     /// The rest of the text.
     text: String,
@@ -83,7 +83,7 @@ impl ServerList {
     /// # Errors
     /// The text is not XML, has no servers or too many, or a server has no usable address.
     pub fn parse(text: String) -> Result<Self, ServerListError> {
-        // The reader does not count a byte order mark.
+        // The reader does not count a byte-order mark.
         let (mark, list) = match text.strip_prefix('\u{feff}') {
             Some(list) => ("\u{feff}", list.to_owned()),
             None => ("", text),

@@ -36,7 +36,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`schema`] | message definitions, in three dialects |
-//! | [`message`] | decoding and encoding messages by definition |
+//! | [`message`] | decoding and encoding messages according to definitions |
 //! | [`packet`] | the messages of a build, by opcode |
 //! | [`rank`], [`carry`], [`diagnosis`] | support for a new build: unknown opcodes, its map, outdated definitions |
 //! | [`codegen`] | typed Rust generated from definitions |

@@ -1,4 +1,4 @@
-//! System messages: a number, and values that the client inserts into the text of that number.
+//! System messages: a number, and values that the client inserts into the text with that number.
 //!
 //! `S_SYSTEM_MESSAGE` carries one in `message`, `S_SYSTEM_MESSAGE_LOOT_ITEM` in `sysmsg`:
 //! `@` and the number, then pairs of key and value, each after a vertical tab.

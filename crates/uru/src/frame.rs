@@ -47,7 +47,7 @@ impl Service {
         Self::ALL.into_iter().find(|service| service.name() == name)
     }
 
-    /// Whether connections are encrypted after setup: all but those of the file server.
+    /// Whether connections are encrypted after setup: all except file connections.
     #[must_use]
     pub const fn is_encrypted(self) -> bool {
         !matches!(self, Self::File)
@@ -64,8 +64,8 @@ macro_rules! services {
     ($($variant:ident: $service:ident, $side:ident, $at:ident::$part:ident::$messages:ident;)*) => {
         /// A message of any service and side.
         ///
-        /// The struct of a message converts to the enum of its service and side, and that to this:
-        /// `ServerMessage::from(reply).into()`.
+        /// The struct of a message converts to the enum of its service and side, and that enum to
+        /// this one: `ServerMessage::from(reply).into()`.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Message<'d> {$(
             #[doc = concat!(

@@ -94,7 +94,7 @@ pub struct Packet<'a> {
     pub link: LinkType,
     /// The captured bytes.
     pub data: &'a [u8],
-    /// Its length on the wire; more than that of `data` if the capture truncated it.
+    /// Its length on the wire; greater than the length of `data` if the capture truncated it.
     pub original_length: u32,
     /// Why its block is unusable: [`Unusable::Interface`] or [`Unusable::Block`]. Then only its
     /// number and offset are known, and `data` is empty.
@@ -143,8 +143,8 @@ impl<R: Read> CaptureReader<R> {
         Ok(Self { source, state, largest: largest(limits), packets: 0, done: false })
     }
 
-    /// The place after the last record. `None` for gzipped captures, which can only be read from the
-    /// beginning.
+    /// The place after the record read last. `None` for gzipped captures, which can only be read
+    /// from the beginning.
     #[must_use]
     pub fn mark(&self) -> Option<Mark> {
         let mut state = self.state.clone();
@@ -164,7 +164,7 @@ impl<R: Read> CaptureReader<R> {
         Self { source, state, largest: largest(limits), packets, done: false }
     }
 
-    /// The first comment on the section that was read last, at most 256 bytes of it: what a program says
+    /// The first comment on the section that was read last, cut to 256 bytes: what a program says
     /// about the whole file. `None` before the first record, and if the format has no comments.
     #[must_use]
     pub fn comment(&self) -> Option<&str> {
@@ -221,7 +221,7 @@ enum FormatState {
     Pcapng(pcapng::Pcapng),
 }
 
-/// A record, with the position of its bytes in the window: it is found first and borrowed
+/// A record, with the position of its bytes in the window: records are found first and borrowed
 /// afterwards.
 #[derive(Debug)]
 struct Found {

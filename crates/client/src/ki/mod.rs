@@ -63,8 +63,8 @@ pub struct Settings {
     pub patience: Duration,
     /// How often to send a keep-alive. Default 10 s.
     pub keep_alive: Duration,
-    /// Whether to use UDP, also to zones. Default false. Nothing repeats lost datagrams, except the
-    /// first one.
+    /// Whether to use UDP, even to zones. Default false. Only the first datagram is resent if it is
+    /// lost.
     pub udp: bool,
 }
 

@@ -18,7 +18,7 @@ use worldwire_mxo::types::Value;
 const ROAM: f32 = 3_000.0;
 /// The length of a step.
 const STRIDE: f32 = 18.0;
-/// A character turns at one of this many steps.
+/// On average, a character turns once in this many steps.
 const TURNS: u64 = 12;
 /// The actions of a standing and of a walking character.
 const ACTIONS: [u8; 2] = [0, 2];

@@ -3,7 +3,7 @@
 use core::fmt::Write as _;
 use std::collections::HashSet;
 
-/// A module with these classes. The functions that declare fields are those of `worldwire.typed`.
+/// A module with these classes, which declare their fields with the functions of `worldwire.typed`.
 #[must_use]
 pub fn module(classes: &str) -> String {
     let words: HashSet<&str> =
@@ -34,7 +34,7 @@ pub enum Value<'c> {
     Group(&'c str),
 }
 
-/// The names of a class's fields. Each is that of the definition, if Python accepts it.
+/// The names of a class's fields. Each is the definition's own name if Python accepts it.
 #[derive(Debug, Default)]
 pub struct Names(HashSet<String>);
 
@@ -124,7 +124,7 @@ fn is_reserved(name: &str) -> bool {
         "finally", "float", "for", "from", "global", "if", "import", "in", "int", "is", "lambda",
         "nonlocal", "not", "or", "pass", "raise", "return", "str", "try", "while", "with", "yield",
     ];
-    // Of the base class, and of the module.
+    // Names that the base class and the module use.
     let taken = ["of", "to_dict", "dataclass", "group", "items", "named", "record"];
     RESERVED.contains(&name) || taken.contains(&name)
 }

@@ -33,7 +33,7 @@ impl SkipBudget {
     /// Pays for skipping the keystream of this many missing bytes.
     ///
     /// # Errors
-    /// The limit on keystream for missing bytes. The budget then stays as it was.
+    /// The limit on keystream for missing bytes. The budget is then unchanged.
     pub fn spend(&mut self, length: u64) -> Result<()> {
         let left = self.0.checked_sub(length);
         self.0 = left.ok_or_else(|| Error::limit("keystream for missing bytes", self.0, length))?;

@@ -52,7 +52,7 @@ struct Queued<P> {
     piece: Option<P>,
     bytes: Vec<u8>,
     state: PieceState,
-    /// The number of pieces that had been held when it was queued, which finds a held one.
+    /// The number of pieces that had been held when this one was queued; used to find a held piece.
     holds: u64,
 }
 
@@ -295,8 +295,8 @@ impl<P> Direction<P> {
         Some(Leaving { piece, bytes, decision, overtakes })
     }
 
-    /// The entries among which a held piece is, if it is in the queue. Searching all would be slow
-    /// if thousands are held.
+    /// The entries that can be the held piece, if it is in the queue. Searching the whole queue
+    /// would be slow with thousands of held pieces.
     fn queued_at(&mut self, id: HoldId) -> impl Iterator<Item = &mut Queued<P>> {
         let from = self.queue.partition_point(|queued| queued.holds < id.0);
         self.queue.range_mut(from..).take_while(move |queued| queued.holds == id.0)

@@ -55,8 +55,8 @@ pub struct Search {
 const ENOUGH: u32 = 40;
 /// The evidence needed from messages that fill segments, in bits.
 const SOME: u32 = 10;
-/// The maximum number of messages in a chain. This many different ones are accepted with any
-/// evidence.
+/// The maximum number of messages in a chain. A chain of this many different ones is accepted,
+/// however weak the evidence.
 const MAX_LINKS: usize = 64;
 /// The maximum number of bytes kept for an incomplete message.
 const MAX_KEPT: usize = 64 << 10;
@@ -83,8 +83,8 @@ impl Search {
         Self { from, starts, next, undecided, work: 0, seen: 0, is_sized: false }
     }
 
-    /// For streams in which every message states its length. Messages that end exactly with a
-    /// segment are then accepted without other evidence.
+    /// For streams in which every message states its length. Messages that end exactly where a
+    /// segment ends are then accepted without other evidence.
     #[must_use]
     pub fn sized(self) -> Self {
         Self { is_sized: true, ..self }
@@ -150,7 +150,7 @@ impl Search {
             }
         }
         self.next = end;
-        // The ones that have waited longest are the least likely to be messages.
+        // The offsets that have waited longest are the least likely to begin messages.
         let excess = self.undecided.len().saturating_sub(MAX_OFFSETS);
         self.undecided.drain(..excess);
         let waiting = self.undecided.front().map(|(at, _)| *at);

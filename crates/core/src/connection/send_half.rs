@@ -24,7 +24,7 @@ pub trait Role: Debug {
         None
     }
 
-    /// Relays: bytes of the relay's own that take the place of the piece reported last.
+    /// Relays: the relay's own bytes, which replace the piece reported last.
     fn replacement(&mut self) -> Option<Vec<u8>> {
         None
     }
@@ -96,8 +96,8 @@ impl<R: Role> SendHalf<R> {
         Self { role, lanes, timers, closing, forwarding: None }
     }
 
-    /// The half of a [copy](super::Connection::fork) of an observer, given a copy of its role, and
-    /// empty lanes.
+    /// The sending half of an observer's [copy](super::Connection::fork), with a copy of its role
+    /// and empty lanes.
     #[must_use]
     pub fn observing(&self, role: R, lanes: [R::Lane; 2]) -> Self {
         Self { role, lanes, timers: self.timers, closing: self.closing, forwarding: None }

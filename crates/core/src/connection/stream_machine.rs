@@ -128,7 +128,7 @@ pub struct Unread<U> {
     pub encrypted: bool,
 }
 
-/// The parts that the machines of all families have.
+/// The parts that all families' machines share.
 #[derive(Debug)]
 pub struct Parts<'m, M: StreamMachine> {
     /// The half that sends.
@@ -359,7 +359,7 @@ impl<M: StreamMachine> Connection for M {
     }
 
     fn fork(&self) -> Option<(Self, usize)> {
-        /// Ciphers, and other parts outside of the structure.
+        /// Ciphers, and other parts outside the structure.
         const PARTS: usize = 8 << 10;
         let (_, streams) = self.parts();
         let waiting: usize = streams.iter().map(ReadStream::waiting_bytes).sum();

@@ -19,7 +19,7 @@ pub enum Timer {
 }
 
 impl Timer {
-    /// All of them, the most serious first.
+    /// All timers, most serious first.
     pub const ALL: [Self; 5] =
         [Self::Setup, Self::Message, Self::Idle, Self::KeepAlive, Self::Beat];
 

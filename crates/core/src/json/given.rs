@@ -8,7 +8,7 @@ use crate::opener::{Closer, Site, Subject};
 use crate::{Error, Result};
 
 /// A JSON value to read from, with the closer that encodes opened fields in it (see
-/// [`opener`](crate::opener)). Made of a `&Json` with `into`; dereferences to it.
+/// [`opener`](crate::opener)). Created from a `&Json` with `into`; dereferences to it.
 #[derive(Clone, Copy)]
 pub struct Given<'j> {
     json: &'j Json,
@@ -68,7 +68,7 @@ impl<'j> Given<'j> {
         Self { message, ..self }
     }
 
-    /// The bytes of a field that may have been opened. `read` reads those of an unopened field.
+    /// The bytes of a field that may have been opened. `read` reads the bytes of an unopened field.
     ///
     /// # Errors
     /// Value, if the JSON is something else, or contains opened fields that cannot be encoded.

@@ -21,7 +21,7 @@ pub(super) struct Keys {
     /// The index expected for the next key: similar objects mostly have their keys in the same
     /// order.
     next: usize,
-    /// The bytes of all.
+    /// The total length of the keys in bytes.
     bytes: usize,
 }
 

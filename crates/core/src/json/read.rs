@@ -55,7 +55,7 @@ macro_rules! float {
                 _ => None,
             };
             let number: $float = number.ok_or_else(|| expected($wanted, json))?;
-            // Infinity is only valid by its name; a number too large is an error.
+            // Infinity must be given by name; a number that is too large is an error.
             if number.is_infinite() && !is_named(json) {
                 return Err(expected($wanted, json));
             }
@@ -207,7 +207,7 @@ impl<'j> FieldsOf<'j> {
         self.object.is_empty()
     }
 
-    /// All fields must have been taken.
+    /// Checks that all fields have been taken.
     ///
     /// # Errors
     /// Value, for an unknown field, with the nearest known name.

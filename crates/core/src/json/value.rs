@@ -32,7 +32,7 @@ pub enum Json {
 }
 
 impl Json {
-    /// The value of a key of an object, or at an index of a list.
+    /// The value under a key of an object, or at an index of a list.
     #[must_use]
     pub fn get(&self, place: impl Place) -> Option<&Self> {
         place.find(self)

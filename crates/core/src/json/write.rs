@@ -122,11 +122,11 @@ fn escaped(bytes: &[u8]) -> Option<usize> {
     rest.iter().position(|byte| ESCAPED[usize::from(*byte)]).map(|at| plain + at)
 }
 
-/// Whether none of eight bytes must be escaped. A non-ASCII byte is treated as one that must.
+/// Whether none of eight bytes must be escaped. Non-ASCII bytes are treated as if they must.
 fn is_plain(word: u64) -> bool {
     const ONES: u64 = u64::MAX / 255;
     const TOPS: u64 = ONES << 7;
-    // The top bit of a byte is set where it is below the bound, for bytes below 0x80.
+    // Sets the top bit of every byte that is below the bound; valid only for bytes below 0x80.
     let below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word;
     let equals = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     let found = word | below(word, 0x20) | equals(b'"') | equals(b'\\') | equals(0x7f);

@@ -398,7 +398,7 @@ macro_rules! __masked {
     };
 }
 
-/// What every record does as a field.
+/// The [`Field`] implementation that all records share.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __record_as_field {

@@ -57,7 +57,7 @@ macro_rules! messages {
     };
 }
 
-/// The struct of a message, unless it exists already.
+/// The struct of a message, unless it already exists.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __message_struct {

@@ -72,7 +72,7 @@ impl<'d> Reader<'d, TreeBuilder<'d>> {
         tree: Tree<'d>,
         limits: &'d Limits,
     ) -> Self {
-        // Places are 32 bits wide. Anything beyond is refused as a limit.
+        // Places are 32 bits wide, so bytes that they cannot address are left out.
         let most = usize::try_from(u32::MAX).unwrap_or(usize::MAX);
         let data = data.get(..most).unwrap_or(data);
         Self::start(data, limits, TreeBuilder::start(tree, layer, data, limits))

@@ -109,8 +109,8 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         Ok(bytes)
     }
 
-    /// Opens a field like a [blob](Self::blob) whose bytes begin `distance` further on, without
-    /// moving the cursor. Returns false, and reports nothing, if the trace has no opener for it.
+    /// Opens a field like a [blob](Self::blob) whose bytes begin `distance` bytes after the cursor,
+    /// which does not move. Returns false, and reports nothing, if the trace has no opener for it.
     #[inline]
     pub fn open_ahead(
         &mut self,
@@ -224,7 +224,7 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
     }
 
     /// A part of exactly `bits` bits that begins at the next whole byte. Bits that `read` leaves
-    /// are skipped: whatever the outcome, the cursor ends up at the bit after the part. Reads may
+    /// are skipped: whatever the outcome, the cursor ends at the bit after the part. Reads may
     /// extend to the end of the last byte; check [`Reader::place`] where that matters.
     #[inline]
     pub fn part_bits<R>(

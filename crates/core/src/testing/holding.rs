@@ -10,7 +10,7 @@ use crate::connection::{Bounds, Connection, Decision, Event, Forward, HoldId, Pi
 
 /// The family-specific parts of the check.
 pub struct Family<'f, C: Connection> {
-    /// Connects a client and a server by a relay with these bounds, and completes setup.
+    /// Connects a client and a server through a relay with these bounds, and completes setup.
     pub pair: &'f dyn Fn(Bounds) -> Pair<C>,
     /// Sends the message with this number from the end of this side.
     pub say: &'f dyn Fn(&mut C, Side, u8),

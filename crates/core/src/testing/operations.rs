@@ -28,7 +28,7 @@ pub trait Family {
     /// The bounds of the connection.
     fn bounds(&self) -> Bounds;
 
-    /// Makes a message of a side from these bytes; see [`sampler`]. The result may be invalid.
+    /// Makes a side's message from these bytes; see [`sampler`]. The result may be invalid.
     fn message(&mut self, from: Side, data: &[u8]) -> Vec<u8>;
 
     /// Sends a message made from these bytes. The connection may refuse it.

@@ -1,4 +1,4 @@
-//! Connects a client and a server of any family by a simulated wire in virtual time, with an
+//! Connects a client and a server of any family over a simulated wire in virtual time, with an
 //! optional relay between them and an optional observer.
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ pub struct Conditions {
     pub seed: u64,
 }
 
-/// The member of a [`Pair`] that a connection is.
+/// A connection's role in a [`Pair`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Member {
     /// The client.

@@ -206,7 +206,7 @@ impl<'n> Scopes<'n> for TreeBuilder<'n> {
     }
 
     fn remark(&mut self, _: Key, error: Error) {
-        // One a field: bounded by the nodes.
+        // At most one per field, so the limit on nodes bounds them too.
         self.tree.remarks.push(error);
     }
 
@@ -248,7 +248,7 @@ impl<'n> Scopes<'n> for TreeBuilder<'n> {
     }
 
     fn detach(&mut self, _: Key) -> Self {
-        // The remaining one is empty and has nothing open.
+        // The builder left behind is empty and has no open containers.
         core::mem::replace(self, Self::of(Tree::new(), 0))
     }
 }
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(again.nodes.capacity(), before);
     }
 
-    /// As many nodes as a walk through children only meets.
+    /// The number of nodes that a walk through children visits.
     fn walked(nodes: crate::Children<'_, '_>) -> usize {
         nodes.map(|node| 1 + walked(node.children())).sum()
     }

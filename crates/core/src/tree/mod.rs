@@ -202,7 +202,7 @@ pub struct NodeRef<'t, 'n> {
 
 impl<'t, 'n> NodeRef<'t, 'n> {
     fn node(&self) -> &'t Node<'n> {
-        // Indices are only made from existing nodes.
+        // Indices are only created for existing nodes.
         &self.tree.nodes[self.index as usize]
     }
 
@@ -319,7 +319,7 @@ impl<'t, 'n> Iterator for Children<'t, 'n> {
             return None;
         }
         let node = NodeRef { tree: self.tree, index: self.index };
-        // Progress ends every walk, whatever a node says.
+        // Always advance, so that every walk ends, whatever a node says.
         self.index = node.node().next.max(self.index + 1);
         Some(node)
     }

@@ -31,7 +31,7 @@ impl Checkpoint {
     }
 
     /// Continues with the packets after the checkpoint. Reads only conversations that begin there;
-    /// `facts` are those of a reading that is further on.
+    /// `facts` are those of a reading that has progressed further.
     #[must_use]
     pub fn resume(&self, options: Options, facts: Facts) -> Dissection {
         let mut dissection = Dissection::knowing(options, facts);
@@ -42,8 +42,8 @@ impl Checkpoint {
     }
 
     /// Continues with the packets after the checkpoint. Reads only the conversation of this fork,
-    /// which was taken together with the checkpoint. `facts` are those of a reading that is further
-    /// on. `None` if the session can no longer be copied.
+    /// which was taken together with the checkpoint. `facts` are those of a reading that has
+    /// progressed further. `None` if the session can no longer be copied.
     #[must_use]
     pub fn resume_fork(&self, fork: &Fork, options: Options, facts: Facts) -> Option<Dissection> {
         let stream = fork.overview.stream;
@@ -82,19 +82,19 @@ impl Fork {
 }
 
 impl Dissection {
-    /// The state of reassembly after all packets so far, whether they were [`run`](Self::run) yet or
-    /// not.
+    /// The state of reassembly after all packets so far, whether or not they have been
+    /// [`run`](Self::run) yet.
     #[must_use]
     pub fn checkpoint(&self) -> Checkpoint {
         let Batch { start, last, .. } = self.batch;
         Checkpoint { conversations: self.conversations.clone(), start, last }
     }
 
-    /// The state of the open conversations for which `is_wanted` returns true, given the payload bytes
-    /// that each has transferred. They belong to the [checkpoint](Self::checkpoint) after the packets
-    /// that were run so far.
-    /// Conversations that cannot be copied now are omitted: those that wait for a fact or for the
-    /// rest of a long message, and families that cannot be copied.
+    /// The state of the open conversations for which `is_wanted` returns true, given the payload
+    /// bytes that each has transferred. They belong to the [checkpoint](Self::checkpoint) after the
+    /// packets that have been run so far. Conversations that cannot be copied now are omitted:
+    /// those that wait for a fact or for the rest of a long message, and families that cannot be
+    /// copied.
     pub fn forks(&self, mut is_wanted: impl FnMut(u64, u64) -> bool) -> Vec<Fork> {
         let fork = |open: &OpenConversation| {
             let OpenConversation { conversation, overview, closing, .. } = open;
@@ -103,7 +103,7 @@ impl Dissection {
                 return None;
             }
             let (conversation, bytes) = conversation.as_ref()?.fork()?;
-            // Counts are not needed to read on.
+            // Counts are not needed to continue reading.
             let overview = Overview {
                 messages: Counts::default(),
                 inside: Counts::default(),

@@ -103,8 +103,8 @@ impl<S: Sink> Task<S> {
         self.events.get(self.read.checked_sub(1)?).copied()
     }
 
-    /// Reads the next event. Returns false if there is none. `order` sorts the output among that of
-    /// the same event.
+    /// Reads the next event. Returns false if there is none. `order` determines the place of the
+    /// output among all output of the same event.
     pub(super) fn step(
         &mut self,
         batch: &Batch,

@@ -34,9 +34,9 @@ impl Filter {
         words
     }
 
-    /// The filter with some words replaced by values. `value` returns `None` for a word to keep, and
-    /// `Some(None)` for one without a value: a comparison with it is false, also
-    /// with `!=`. In a list after `in`, a list of values adds all of them.
+    /// The filter with some words replaced by values. `value` returns `None` for a word to keep,
+    /// and `Some(None)` for one without a value: a comparison with it is false, even with `!=`. In
+    /// a list after `in`, a list of values adds all of them.
     #[must_use]
     pub fn bind<'v>(&self, value: &dyn Fn(&str) -> Option<Option<&'v Json>>) -> Self {
         let literals = |literal: &Literal| match word(literal).map(value) {

@@ -15,7 +15,7 @@ pub(super) enum Expression {
     Message(Pattern),
     /// The message has another of this name inside.
     Inside(Pattern),
-    /// Any value or text passes. Only made of [`Check::Contains`].
+    /// Any value or text passes. Only created from [`Check::Contains`].
     Anywhere(Check),
     /// The field exists.
     Exists(Path),

@@ -10,7 +10,7 @@ use crate::item::{Ends, Time};
 use crate::registry::definitions;
 use crate::{Codec, CodecOptions, Keys};
 
-/// The names that filters are resolved by. Collecting them takes longer than a run.
+/// The names that filters are resolved against. Collecting them takes longer than a run.
 static KNOWN: LazyLock<Known<'static>> = LazyLock::new(|| Known::new(definitions()));
 
 /// Parses any text as a filter. A valid filter must print as the same filter, with the same result.

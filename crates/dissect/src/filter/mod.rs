@@ -70,8 +70,8 @@
 //! * Text that is not valid Unicode is treated as bytes. Text is compared with bytes as UTF-8.
 //! * Names of an enumeration or of flags have the order of their numbers: `level >= Warning`.
 //!
-//! Escapes in text are `\"`, `\\`, `\n`, `\r`, `\t`, `\0` and `\u{...}`, and those of JSON, so a value can
-//! be copied from any output; in `r"..."` a backslash is a backslash.
+//! Escapes in text are `\"`, `\\`, `\n`, `\r`, `\t`, `\0` and `\u{...}`, and JSON's escapes, so a
+//! value can be copied from any output; in `r"..."` a backslash is a backslash.
 //!
 //! # Bounds
 //!

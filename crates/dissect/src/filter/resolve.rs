@@ -1,4 +1,4 @@
-//! Resolves the names of a filter by the names that messages have: shortened paths, names with
+//! Resolves the names in a filter against the names that messages have: shortened paths, names with
 //! dots, and messages inside others.
 
 use core::cell::OnceCell;
@@ -10,7 +10,7 @@ use super::fields::{KnownMessage, all_messages};
 use super::values::KnownValues;
 use crate::knowledge::Definitions;
 
-/// The names in definitions, by which filters, paths and columns are resolved and checked.
+/// The names in definitions, against which filters, paths and columns are resolved and checked.
 /// Collecting them takes longer than resolving a filter.
 pub struct Resolver<'d> {
     known: Known<'d>,
@@ -45,7 +45,7 @@ impl fmt::Debug for Resolver<'_> {
     }
 }
 
-/// The names that filters are resolved by.
+/// The names that filters are resolved against.
 pub(super) struct Known<'d> {
     pub(super) messages: Vec<KnownMessage<'d>>,
     /// Every possible name of an item, and the families.
@@ -71,7 +71,7 @@ impl<'d> Known<'d> {
         Self { messages, names, inside, dotted }
     }
 
-    /// Resolves an expression. `scope` lists the messages that it names besides.
+    /// Resolves an expression. `scope` lists the messages that the filter also names.
     pub(super) fn resolve(&self, expression: Expression, scope: &mut Vec<Pattern>) -> Expression {
         match expression {
             Expression::Message(pattern) if self.is_inside(&pattern) => Expression::Inside(pattern),

@@ -173,7 +173,7 @@ fn search<'s>(path: &Path, subject: &Subject<'s>, visit: &mut Visit<'_, 's>) -> 
                 }
             }
             top(subject.tree, path.steps(), &mut visit_existing)?;
-            // The name at the top of the tree is the short one. The dotted name counts too.
+            // The name at the top of the tree is the short one. The dotted name is valid too.
             if exists.get() && metadata != Some(Metadata::Name) {
                 return Continue(());
             }
@@ -232,7 +232,7 @@ fn walk<'s>(
     }
 }
 
-/// Follows a path from those of these nodes that its first step selects.
+/// Follows a path from the nodes that its first step selects among these.
 pub(super) fn follow<'s>(
     mut nodes: Children<'s, 's>,
     step: &Step,

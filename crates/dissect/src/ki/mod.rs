@@ -132,6 +132,6 @@ impl Vocabulary for Ki {
     }
 
     fn advice(&self) -> Option<&'static str> {
-        Some("give message XML of this revision with --data")
+        Some("supply this revision's message XML with --data")
     }
 }

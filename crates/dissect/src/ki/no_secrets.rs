@@ -1,5 +1,5 @@
 //! Replaces the login's secrets in builds without the feature `keys`, which refuse key files that
-//! have some.
+//! contain any.
 
 use std::sync::Arc;
 

@@ -108,7 +108,7 @@ impl Closer for KiObjects {
         }
         let Some(codec) = self.known(message(site), site.field) else {
             let error = Error::value("a description of this object", "none for this field");
-            return Err(error.hint("give a type list with --data, or leave \"bytes\" alone here"));
+            return Err(error.hint("supply a type list with --data, or leave \"bytes\" alone here"));
         };
         let mut parts = FieldsOf::new(json)?;
         let plain = |json| json::text(json, |text| text.as_bytes().to_vec());

@@ -20,7 +20,8 @@ const USER_AUTHEN_RSP: u8 = 14;
 const USER_AUTHEN_V3: u8 = 27;
 
 /// Why a stream is not decrypted, and what to do.
-pub(super) const NO_KEY: &str = "no key was given; give the connection's key and nonce with --keys";
+pub(super) const NO_KEY: &str =
+    "no key was given; supply the connection's key and nonce with --keys";
 
 /// Decrypts `Rec1` fields that the user has the secret for.
 #[derive(Clone, Debug)]
@@ -28,7 +29,7 @@ pub(crate) struct Secrets<'k> {
     pub(crate) keys: &'k KeyFile,
     pub(crate) salt: Option<Salt>,
     /// The session in which the client proved to have one of the user's passwords. The user may
-    /// then see the server's answer too.
+    /// then also see the server's answer.
     pub(crate) proven: Option<Salt>,
 }
 

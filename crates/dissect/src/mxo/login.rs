@@ -171,7 +171,7 @@ impl Interpreter<LoginConnection> for LoginReading {
                     missing => missing.to_string(),
                 };
                 emit.note(Note::problem(format!(
-                    "the messages after the challenge are encrypted, and {problem}; give the \
+                    "the messages after the challenge are encrypted, and {problem}; supply the \
                      session's key with --keys"
                 )));
             }
@@ -363,7 +363,7 @@ fn inner(row: &MessageInfo) -> impl Iterator<Item = &'static str> {
     /// The fields of characters and of certificates with a signature, which are not records.
     const CHARACTERS: &[&str] = &["reserved", "handleOffset", "id", "status", "worldId", "handle"];
     const SIGNED: &[&str] = &["signature", "certificate"];
-    /// The field of a background beside those of its text.
+    /// The field of a background that does not belong to its text.
     const BACKGROUND: &[&str] = &["appearance"];
     let others: &[&[&str]] = match row.name {
         "AuthReply" => &[CHARACTERS, SIGNED],

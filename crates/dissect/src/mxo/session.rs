@@ -218,15 +218,15 @@ fn missing_packets(side: Side, first: SequenceNumber, last: SequenceNumber) -> S
 fn advice_on_key(side: Side, missing: MissingKey) -> String {
     match missing {
         MissingKey::NotGiven => format!(
-            "packets from the {side} are encrypted, and no key was given; give the session's key \
+            "packets from the {side} are encrypted, and no key was given; supply the session's key \
              with --keys"
         ),
         MissingKey::NoneFits { keys: 1 } => format!(
-            "the given key does not decrypt packets from the {side}; give this session's key with \
+            "the given key does not decrypt packets from the {side}; supply this session's key with \
              --keys"
         ),
         MissingKey::NoneFits { keys } => format!(
-            "none of the {keys} given keys decrypts packets from the {side}; give this session's \
+            "none of the {keys} given keys decrypts packets from the {side}; supply this session's \
              key with --keys"
         ),
         _ => format!("the key for packets from the {side} is missing: {missing}"),

@@ -9,7 +9,7 @@ use crate::item::Note;
 /// Why a section is not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Unread {
-    /// Section 5 of clients, whose layout is unknown.
+    /// Section 5 from clients, whose layout is unknown.
     Five,
     /// An RPC list is damaged.
     Rpc,
@@ -37,7 +37,7 @@ pub(super) fn unread(index: usize, section: &Section<'_>, from: Side) -> Option<
 pub(super) fn unknown_goobj(goid: u16) -> String {
     format!(
         "goobj {goid} has no known class, and no known layout fits: its create is kept as bytes; \
-         give its table with --data"
+         supply its table with --data"
     )
 }
 

@@ -34,22 +34,22 @@ pub struct MxoViews {
 /// Which creates the client has acknowledged, as the server knows. Until then, it may repeat them.
 #[derive(Clone, Debug, Default)]
 struct Creates {
-    /// By the packets of the server that created them.
+    /// By the server's packets that created them.
     sent: Pending,
-    /// By the packets of the client that acknowledged them.
+    /// By the client's packets that acknowledged them.
     told: Pending,
     /// The views whose creates have arrived.
     live: BTreeSet<u16>,
 }
 
 impl Creates {
-    /// A packet of the server, which acknowledges packets of the client.
+    /// A packet from the server, which acknowledges packets from the client.
     fn server(&mut self, sequence: SequenceWord) {
         self.live.extend(self.told.acknowledged(sequence));
         self.sent.begin(sequence.local.get());
     }
 
-    /// A packet of the client, which acknowledges packets of the server.
+    /// A packet from the client, which acknowledges packets from the server.
     fn client(&mut self, sequence: SequenceWord) {
         let local = sequence.local.get();
         self.told.begin(local);
@@ -66,7 +66,7 @@ impl Creates {
     }
 }
 
-/// The views that packets of a side are about, until the other side acknowledges these packets.
+/// The views that packets from a side are about, until the other side acknowledges these packets.
 #[derive(Clone, Debug, Default)]
 struct Pending {
     /// By packet number.

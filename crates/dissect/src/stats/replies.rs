@@ -14,7 +14,7 @@ const MAX_PENDING: usize = 1 << 16;
 /// A conversation and a transaction in it.
 type Transaction = (u64, u64);
 
-/// Measures the time from each request of a client to the first reply with its number.
+/// Measures the time from each client request to the first reply with its number.
 #[derive(Debug, Default)]
 pub struct Replies {
     /// Requests without a reply, with their time and the index of their name.
@@ -68,7 +68,7 @@ impl Replies {
         self.pending.get(&transaction).is_some_and(|(time, _)| *time == asked)
     }
 
-    /// Requests with their reply times, those with the longest median first.
+    /// Requests with their reply times, longest median first.
     #[must_use]
     pub fn rows(&self) -> Vec<(&str, &Histogram)> {
         let answered = self.rows.iter().filter(|(_, histogram)| histogram.count() > 0);

@@ -25,7 +25,7 @@ pub struct Counted {
     pub from: Side,
     /// The time since the first packet.
     pub since: Duration,
-    /// The name, with those of messages inside.
+    /// The name, with the names of messages inside.
     pub name: Box<str>,
     /// The number of its bytes.
     pub bytes: u64,
@@ -128,7 +128,7 @@ pub struct NameRow {
 }
 
 /// Sums over all selected items and conversations. Their size does not depend on how many there
-/// are: there are at most [`MAX_NAMES`] names, and the other parts are bounded, too.
+/// are: there are at most [`MAX_NAMES`] names, and the other parts are bounded as well.
 #[derive(Debug)]
 pub struct Totals {
     /// Only this conversation.
@@ -189,7 +189,7 @@ impl Totals {
         }
     }
 
-    /// Adds a conversation at its end. Returns false if it is not selected.
+    /// Adds a conversation once it has ended. Returns false if it is not selected.
     pub fn add_conversation(&mut self, overview: &Overview) -> bool {
         if self.stream.is_some_and(|stream| stream != overview.stream) {
             return false;

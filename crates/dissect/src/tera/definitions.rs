@@ -337,7 +337,7 @@ fn deprecation(packets: &Packets, json: &Json) -> Option<String> {
     Some(format!("{name}.{version} is deprecated at patch {patch}"))
 }
 
-/// The opcode that JSON gives by number or name.
+/// The opcode that JSON states by number or name.
 fn opcode_of(packets: &Packets, json: &Json) -> Option<u16> {
     match json.as_str() {
         Some(name) => packets.opcode(name),
@@ -354,7 +354,7 @@ pub(super) fn unused_list(packets: &Packets, opcode: u16) -> Option<String> {
     };
     Some(format!(
         "{name} is on the integrity list of patch {patch}, which is not used: the patch of {of} is \
-         not known; give --patch, or a revisions.json that has it"
+         not known; supply --patch, or a revisions.json that lists it"
     ))
 }
 
@@ -550,7 +550,7 @@ mod tests {
             tera.remarks_to_encode(&json!({ "opcode": "C_A", "fields": fields, "revision": 8 }))
         };
         let expected = "C_A is on the integrity list of patch 93, which is not used: the patch of \
-                    revision 8 is not known; give --patch, or a revisions.json that has it";
+                    revision 8 is not known; supply --patch, or a revisions.json that lists it";
         assert_eq!(diagnostics(json!({ "a": 1 })), [expected]);
         assert_eq!(diagnostics(json!({ "$integrity": { "counter": 1 } })), [""; 0]);
     }

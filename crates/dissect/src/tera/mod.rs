@@ -93,7 +93,7 @@ impl Vocabulary for Tera {
         if !is_ours || !opcodes.is_empty() || definitions.names().next().is_some() {
             return None;
         }
-        let advice = "give definitions (.def) and the opcode map with --data";
+        let advice = "supply definitions (.def) and the opcode map with --data";
         (!known.names().contains(&name)).then_some(advice)
     }
 }

@@ -168,7 +168,7 @@ impl Reading {
             ),
             Detection::Possible if !replace(&mut self.suspicion_reported, true) => Some(format!(
                 "{name} is 8 bytes longer than its definition; it has grown, or has a counter and \
-                 checksum, which one message cannot show"
+                 checksum; a single message cannot show which"
             )),
             Detection::Refuted => Some(format!(
                 "{name} has no counter and checksum; earlier messages of that name were decoded \
@@ -257,10 +257,10 @@ fn introduced(received: &Received<'_>, definitions: &TeraDefinitions) -> Option<
 fn unmapped(packets: &Packets) -> Option<String> {
     (!packets.has_map()).then(|| match packets.known().revision {
         Some(revision) => format!(
-            "there is no opcode map for revision {revision}, so its messages have no names; give \
+            "there is no opcode map for revision {revision}, so its messages have no names; supply \
              protocol.{revision}.map with --data"
         ),
-        None => "the client does not report its build; give --revision".to_owned(),
+        None => "the client does not report its build; use --revision".to_owned(),
     })
 }
 

@@ -289,7 +289,7 @@ fn encode_secure(json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
     let key = match magic {
         secure::Magic::NotTheDroids => {
             ring(options).and_then(KeyRing::droid).cloned().ok_or_else(|| {
-                Error::invalid("the droid key is missing").hint("give a key file with --keys")
+                Error::invalid("the droid key is missing").hint("supply a key file with --keys")
             })?
         }
         _ => secure::SecureKey::SETTINGS,

@@ -59,7 +59,7 @@ impl UruDefinitions {
 
     fn advised(&self, error: Error) -> Error {
         if self.descriptors.is_empty() {
-            return error.hint("give descriptors (.sdl files) with --data");
+            return error.hint("supply descriptors (.sdl files) with --data");
         }
         error
     }

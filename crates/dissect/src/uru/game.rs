@@ -15,7 +15,7 @@ use super::game_manager::{self, GameTypes, is_game};
 const MESSAGE: &str = "message";
 /// The name of the state decoded from SDL.
 const STATE: &str = "state";
-/// The name of the head of a state whose variables cannot be read.
+/// The name of a state's head, for states whose variables cannot be read.
 const HEAD: &str = "stateHead";
 /// How much of a descriptor's name is shown in a remark.
 const MAX_NAME: usize = 60;

@@ -58,13 +58,13 @@ impl GameTypes {
         self.0.get(&game_id).copied()
     }
 
-    /// The message of a buffer.
+    /// A buffer's message.
     pub(super) fn decode<'d>(&self, sender: Side, buffer: &'d [u8]) -> Result<GameMessage<'d>> {
         let game = GameHeader::of(buffer).and_then(|header| self.of(header.game_id));
         GameMessage::decode(game, sender, &mut Reader::new(buffer))
     }
 
-    /// The name of the message of a buffer, with its scope: `Marker.AddMarker`. `None` for a message
+    /// The name of a buffer's message, with its scope: `Marker.AddMarker`. `None` for a message
     /// without a name.
     pub(super) fn name(&self, sender: Side, buffer: &[u8]) -> Option<(&'static str, &'static str)> {
         let header = GameHeader::of(buffer)?;

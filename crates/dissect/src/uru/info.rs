@@ -3,7 +3,7 @@
 use crate::info::{InfoFields, InfoTable};
 
 /// Fields that say little: message numbers, the parts of headers, and what precedes contents. The
-/// names of inner messages are on the line already.
+/// names of inner messages are already on the line.
 const HIDDEN: &[&str] = &[
     "bcastFlags",
     "class",

@@ -198,13 +198,13 @@ impl Interpreter<Connection> for Reading {
         if let News::KeysNeeded { service } = news {
             let Some(service) = service else {
                 let text = "the connect packet is missing, the connection is encrypted, and no \
-                            given key decrypts it; give the shard's keys with --keys";
+                            given key decrypts it; supply the shard's keys with --keys";
                 return emit.note(Note::problem(text.to_owned()));
             };
             let what = if self.keys.public(kind(service)).is_some() {
-                "only the client's public key was given; give the shard's private keys with --keys"
+                "only the client's public key was given; supply the shard's private keys with --keys"
             } else {
-                "no key was given; give the shard's keys with --keys"
+                "no key was given; supply the shard's keys with --keys"
             };
             let name = service.name();
             emit.note(Note::problem(format!("the {name} connection is encrypted, and {what}")));
@@ -370,7 +370,7 @@ impl Message for UruMessage<'_> {
         }
         let state = self.buffer().and_then(state)?;
         if self.contents.states.descriptors().is_empty() {
-            let advice = "with an object state (SDL) shown as bytes: give descriptors (.sdl files) \
+            let advice = "with an object state (SDL) shown as bytes: supply descriptors (.sdl files) \
                           with --data";
             return Some(Cow::Borrowed(advice));
         }
@@ -383,7 +383,7 @@ impl Message for UruMessage<'_> {
         let name = name.get(..name.floor_char_boundary(MAX_NAME)).unwrap_or_default();
         let (name, version) = (name.escape_debug(), head.version);
         Some(Cow::Owned(format!(
-            "with a state of {name} {version} shown as bytes: give its descriptor (.sdl files) with \
+            "with a state of {name} {version} shown as bytes: supply its descriptor (.sdl files) with \
              --data"
         )))
     }

@@ -136,7 +136,7 @@ fn definitions(sample: &Sample) -> Definitions {
     definitions
 }
 
-/// A dissection that was given all packets, but did not run yet.
+/// A dissection that has received all packets, but has not run yet.
 fn taken_in(sample: &Sample, packets: &[Vec<u8>]) -> Dissection {
     let (keys, definitions) = (Keys::parse(sample.keys).unwrap(), definitions(sample));
     let mut dissection = Dissection::new(Options { keys, definitions, ..Options::default() });
@@ -399,7 +399,7 @@ fn states_without_a_descriptor_are_reported() {
     let has = |line: &str| lines.iter().any(|it| it == line);
     assert!(has("game.PropagateBuffer plNetMsgGameMessageDirected pfKIMsg"), "{lines:?}");
     assert!(has("game.PropagateBuffer plNetMsgSDLStateBCast"), "{lines:?}");
-    let advice = "with a state of Fernhollow 3 shown as bytes: give its descriptor (.sdl files) with \
+    let advice = "with a state of Fernhollow 3 shown as bytes: supply its descriptor (.sdl files) with \
                   --data";
     assert!(has(advice), "{lines:?}");
 }
@@ -668,7 +668,7 @@ fn ki_frames_are_also_read_from_datagrams() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Data packets that are late, early or repeated give the same messages.
+    /// Data packets that are late, early or repeated yield the same messages.
     #[test]
     fn reordered_and_repeated_packets_do_not_change_the_messages(seed: u64) {
         let sample = [&URU, &KI, &TERA][usize::try_from(seed % 3).unwrap()];

@@ -191,8 +191,8 @@ fn lines_that_are_not_messages_are_refused() {
     auth.PingRequest: fields.pingTimeMs: is missing
     auth.PingRequest: error: the message could not be decoded, and without `payload` its bytes are lost
     vault.Ping: no codec encodes messages called `vault.Ping`
-    ki.dml: order: unknown message "LOGIN.MSG_NONE"; give message XML of this revision with --data
-    tera.packet: opcode: wanted a name in the opcode map, found "S_NONE"; give definitions (.def) and the opcode map with --data
+    ki.dml: order: unknown message "LOGIN.MSG_NONE"; supply this revision's message XML with --data
+    tera.packet: opcode: wanted a name in the opcode map, found "S_NONE"; supply definitions (.def) and the opcode map with --data
     mxo.packet: sections: is missing
     "#
     );

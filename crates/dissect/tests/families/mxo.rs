@@ -290,7 +290,7 @@ fn client_blobs_concern_the_own_view() {
     view 7 is unknown: the rest is kept as bytes
     this is a relevance notice, which only servers exchange: the rest is kept as bytes
     mxo.objects: operations[0].flags at byte 1: wanted a command between server and client, found flags 0x03, a relevance notice
-    goobj 65278 has no known class, and no known layout fits: its create is kept as bytes; give its table with --data
+    goobj 65278 has no known class, and no known layout fits: its create is kept as bytes; supply its table with --data
     a deletion of no viewsno end marker (view ID 0)
     ");
     // The other side is suggested only if it can send this section.
@@ -396,7 +396,7 @@ fn unknown_views_are_reported_with_packet_and_reason() {
     problem: packet 3: view 8 is unknown, so the rest of the packet is not decoded: it was created before the capture, in a missing packet, or in the rest of packet 2
     error: operations[0].create.magic at byte 6: wanted the magic number 0xabcd, found 0xbbcd
     problem: packet 5: view 5 is unknown, so the rest of the packet is not decoded: a create in packet 4 could not be decoded
-    problem: packet 6: goobj 65278 has no known class, and no known layout fits: its create is kept as bytes; give its table with --data
+    problem: packet 6: goobj 65278 has no known class, and no known layout fits: its create is kept as bytes; supply its table with --data
     problem: packet 7: view 6 is unknown, so the rest of the packet is not decoded: the create of goobj 65278 in packet 6 could not be decoded
     ");
 }
@@ -501,7 +501,7 @@ fn all_commands_report_undecodable_sections_alike() {
     1 MPM ID 5 of a server is unknown, so the packet is not decoded: 5 bytes | MPM ID 5 of a server is unknown, so the packet is not decoded: 5 bytes
     0 section 5 is kept as bytes, because its layout is unknown: 5 bytes | section 5 is kept as bytes, because its layout is unknown: 5 bytes
     1 view 7 is unknown, so the rest of the packet is not decoded: it was created before the capture or in a missing packet | objects: view 7 is unknown: the rest is kept as bytes
-    1 goobj 65278 has no known class, and no known layout fits: its create is kept as bytes; give its table with --data | objects: goobj 65278 has no known class, and no known layout fits: its create is kept as bytes; give its table with --data
+    1 goobj 65278 has no known class, and no known layout fits: its create is kept as bytes; supply its table with --data | objects: goobj 65278 has no known class, and no known layout fits: its create is kept as bytes; supply its table with --data
     1 an update of view 3, decoded as class door364 (built in), has a block of unknown layout, so the rest of the packet is not decoded | objects: an update of view 3 has a block of unknown layout: the rest is kept as bytes
     ");
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use worldwire_core::{Error, Limits, Result};
 use worldwire_ki::file::wad::{Archive, Entry, Inflater};
 
-/// An archive of KI, such as `Root.wad`, that the page shows. Only its own bytes are served, and it is
+/// A KI archive, such as `Root.wad`, that the page shows. Only its own bytes are served, and it is
 /// never changed.
 pub struct KiArchive {
     name: String,

@@ -46,7 +46,7 @@ struct PropertyDetail<'c> {
     /// Whether it holds many values.
     list: bool,
     deprecated: bool,
-    /// The least and the greatest number, for whole numbers and those of tuples.
+    /// The least and the greatest value, for whole numbers and for the numbers of tuples.
     #[serde(skip_serializing_if = "Option::is_none")]
     range: Option<[String; 2]>,
     /// Names with their numbers; `option_count` can be greater.
@@ -57,7 +57,7 @@ struct PropertyDetail<'c> {
     parts: &'static [&'static str],
     #[serde(skip_serializing_if = "Option::is_none")]
     per_part: Option<usize>,
-    /// The class that its objects are of or derived from, if known.
+    /// The class that its objects have or derive from, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     base: Option<&'c str>,
 }

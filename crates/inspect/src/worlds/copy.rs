@@ -52,7 +52,7 @@ impl NewFile {
     }
 
     fn taken(&self) -> Refusal {
-        unusable(format!("{} exists; choose another name", self.name))
+        unusable(format!("{} already exists; choose another name", self.name))
     }
 
     fn failed(&self, error: &io::Error) -> Refusal {
@@ -70,7 +70,7 @@ impl NewFile {
     /// Writes a copy of an archive in which some files have other contents, by their numbers in the
     /// table. All others are copied as stored. Returns the size.
     ///
-    /// The result is that of `worldwire ki wad update`.
+    /// The result is the same as from `worldwire ki wad update`.
     pub(super) fn save_archive(
         &self,
         archive: &KiArchive,

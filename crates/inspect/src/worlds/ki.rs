@@ -39,7 +39,7 @@ const MAX_PICTURE: usize = 16 << 20;
 
 pub(super) static LIMITS: Limits = Limits::DEFAULT;
 
-/// What a file is, by its first bytes or its name.
+/// What a file is, judging by its first bytes or its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum FileKind {

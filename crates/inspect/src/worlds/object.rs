@@ -91,8 +91,8 @@ impl<'s> Original<'s> {
         Ok(Self { file, codec, content, header: decoded.header, object })
     }
 
-    /// The object as JSON, from which exactly the same object is read again, even by programs that
-    /// store the members of JSON objects without order and only once.
+    /// The object as JSON that reads back as exactly the same object, even after passing through
+    /// programs that keep each member of a JSON object only once and in any order.
     fn json(&self) -> Outcome<String> {
         let classes = self.codec.classes();
         let mut json = JsonWriter::new(Bounded(Vec::new()), Style::default());
@@ -240,7 +240,7 @@ fn saved(state: &State, request: &CopyRequest) -> Outcome<Value> {
     let CopyRequest { name, file: only, objects } = request;
     let archive = archive(state)?;
     let Some(folder) = archive.copies() else {
-        let text = "the page may not save copies; start it with --edit";
+        let text = "the page may not save copies; start the inspector with --edit";
         return Err(Refusal::new(StatusCode::FORBIDDEN, text));
     };
     let new = NewFile::in_folder(folder, name)?;

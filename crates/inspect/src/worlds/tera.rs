@@ -204,7 +204,7 @@ impl Unknown {
         })
     }
 
-    /// The list of all opcodes, those with the most messages first.
+    /// The list of all opcodes, most messages first.
     fn list(&self) -> Value {
         let mut listed: Vec<_> = self.found.iter().collect();
         let messages = |found: &Found| found.counts.iter().sum::<u64>();
@@ -250,7 +250,7 @@ impl Unknown {
         let mut ranking = Ranking::of(packets);
         for Kept { stream, from, bytes, .. } in &found.kept {
             if state.is_closed() {
-                return Err(Refusal::failed("the program is ending"));
+                return Err(Refusal::failed("the program is shutting down"));
             }
             ranking.push(*stream, *from, bytes);
         }

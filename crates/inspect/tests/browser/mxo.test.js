@@ -137,5 +137,5 @@ test("without keys, the plane says so", async (t) => {
   const { page } = await open(t, crowd.slice(0, 1));
   await complete(page);
   await page.getByRole("tab", { name: "Plane" }).click();
-  await page.getByText("no conversation with views; if it is encrypted, give its key with --keys").waitFor();
+  await page.getByText("no conversation with views; to decrypt conversations, use --keys").waitFor();
 });

@@ -277,7 +277,7 @@ test("hostile values, long lists, and deep and incomplete objects can be edited"
   await decoded(page, `${inner(99)}.m_id`, /99/);
   assert.ok(((await control(page, `${inner(99)}.m_id`).boundingBox())?.width ?? 0) > 50);
   const { dialog } = await save(page, "Root.wad");
-  await dialog.getByRole("alert").filter({ hasText: "Root.wad exists; choose another name" }).waitFor();
+  await dialog.getByRole("alert").filter({ hasText: "Root.wad already exists; choose another name" }).waitFor();
   await accessible(page, "a refused copy");
   await dialog.getByRole("textbox", { name: "Name" }).fill("../up.wad");
   await dialog.getByRole("button", { name: "Save" }).click();

@@ -76,7 +76,7 @@ test("an MxO server shows accounts with characters, figures and its log, and kic
   const servers = [auth, "--margin", margin, "--game", game, "--pubkey", "mxo/pubkey.dat"];
   const steps = "login + create Thomas + enter + wait 600".split(" ");
   const neo = await run(t, home, "client", "mxo", ...servers, "--account", "neo", "--password-file", "pw", ...steps);
-  await neo.hear("out", /loads district/);
+  await neo.hear("out", /loading district/);
   await account(page, "neo").filter({ hasText: "Thomas (" }).waitFor();
   await figure(page, "players", "1");
   await figure(page, 'connections{server="game"}', "1");

@@ -1,4 +1,4 @@
-//! What the API answers about captures.
+//! The API's answers about captures.
 
 use std::path::Path;
 

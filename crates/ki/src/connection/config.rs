@@ -33,7 +33,7 @@ pub enum UnknownControl {
 /// The settings shared by clients and servers.
 #[derive(Clone, Debug)]
 pub struct Common {
-    /// The Unix time when the driver's clock is at zero.
+    /// The Unix time at which the driver's clock reads zero.
     pub epoch: Duration,
     /// The interval between keep-alives. The response to each must arrive before the next is due.
     /// Default 10 s for clients, 60 s for servers.
@@ -83,7 +83,7 @@ pub struct ServerConfig {
     pub max_early_bytes: usize,
     /// The maximum size in bytes of a frame body before the first session is accepted, including
     /// the accept. A longer one closes the connection as soon as its length arrives. Default 4 KiB:
-    /// accepts have at most 300 bytes, logins a few hundred.
+    /// an accept takes at most 300 bytes, a login a few hundred.
     pub max_early_frame_bytes: u32,
     /// How to treat unknown control messages. Default: ignore.
     pub unknown_control: UnknownControl,
@@ -95,7 +95,7 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// The defaults. `epoch` is the Unix time when the driver's clock is at zero.
+    /// The defaults. `epoch` is the Unix time at which the driver's clock reads zero.
     #[must_use]
     pub fn new(epoch: Duration) -> Self {
         Self {
@@ -120,17 +120,18 @@ pub struct ClientConfig {
     pub common: Common,
     /// Whether to answer an offer's crypto block with "no encryption". Default true.
     pub accept_crypto_block: bool,
-    /// Whether keep-alives end with a trailer; those of the retail client do not. Default false.
+    /// Whether keep-alives end with a trailer; the retail client's do not. Default false.
     pub keep_alive_trailer: bool,
     /// The time the server may take to offer a session (`Timer::Setup`). Default 15 s.
     pub offer_time: Duration,
     /// Whether to begin with a [`UdpHello`](crate::control::Opcode::UdpHello). Over UDP, the server
-    /// learns of a client only by its first datagram. Unverified: that it is empty. Default false.
+    /// learns of a client only from its first datagram. Unverified: that it is empty. Default
+    /// false.
     pub says_hello: bool,
 }
 
 impl ClientConfig {
-    /// The defaults. `epoch` is the Unix time when the driver's clock is at zero.
+    /// The defaults. `epoch` is the Unix time at which the driver's clock reads zero.
     #[must_use]
     pub fn new(epoch: Duration) -> Self {
         Self {
@@ -145,12 +146,12 @@ impl ClientConfig {
 
 /// The configuration of a relay.
 ///
-/// A relay forwards a frame as soon as all of its messages are decided on, and datagrams as
+/// A relay forwards a frame as soon as all of its messages have been decided on, and datagrams as
 /// datagrams. If nothing is changed, the bytes on both sides are identical, encrypted or not,
 /// though they may be split into different writes. Session offers, accepts and keep-alives cannot
 /// be changed, because the login's secrets depend on the offer and each end keeps its own clock.
 /// Keep-alives and their responses overtake held pieces. A relay has no time-outs. An encrypted
-/// stream whose key is missing closes it.
+/// stream whose key is missing closes the connection.
 ///
 /// # Encryption
 ///

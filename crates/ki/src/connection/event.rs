@@ -90,7 +90,7 @@ pub struct Received<'c> {
     /// The position of the message in `bytes`: header and payload of a DML message, or a control
     /// frame's body with the trailer but without the body's header.
     pub message: Range<usize>,
-    /// Its byte range in its side's stream. On encrypted streams, tags and nonces count.
+    /// Its byte range in its side's stream. On encrypted streams, this includes tags and nonces.
     pub range: Range<u64>,
     /// Whether it was encrypted.
     pub encrypted: bool,

@@ -8,9 +8,9 @@
 //! * A server may [`refresh`](Sender::refresh) the session. It may also ignore messages, with
 //!   [`News::Ignored`], and keep those that arrive before the accept. It reports the kept ones out
 //!   of order, after [`News::Established`].
-//! * Keep-alives and their answers count in the [`Bounds`](worldwire_core::connection::Bounds): if
-//!   there is no room for one, the connection closes, since the other side sends requests without
-//!   reading the answers.
+//! * Keep-alives and their answers count towards the
+//!   [`Bounds`](worldwire_core::connection::Bounds): if there is no room for one, the connection
+//!   closes, since the other side sends requests without reading the answers.
 //! * A datagram that does not consist of whole frames is a separate fault and closes nothing.
 //! * [`RelayConfig`] describes how relays behave.
 //!

@@ -139,7 +139,7 @@ impl Sender {
         Self { half, session: Session::None, salt: None, since: now, level: 1, last: None }
     }
 
-    /// The sender of a copy of an observer.
+    /// The sender of an observer's copy.
     pub(super) fn observing(&self) -> Option<Self> {
         let Role::Observer(keys) = &self.half.role else { return None };
         let ways = [(); 2].map(|()| Way::new(Bounds::default()));
@@ -150,9 +150,8 @@ impl Sender {
     /// Makes the session stale (servers). The client's next message is ignored and answered with an
     /// offer of this new session. The client then sends its last message again.
     ///
-    /// # Errors
-    /// [`SendError::Role`], [`SendError::NotEstablished`], and [`SendError::Encode`] if the ID is 0
-    /// or that of the current session.
+    /// # Errors [`SendError::Role`], [`SendError::NotEstablished`], and [`SendError::Encode`] if
+    /// the ID is 0 or the current session's.
     pub fn refresh(&mut self, session_id: u16) -> Result<(), SendError> {
         self.half.closing.check_open()?;
         if !matches!(self.half.role, Role::Server(_)) {
@@ -322,7 +321,7 @@ impl Sender {
         }
     }
 
-    /// Handles an accept that passes an observer or a relay.
+    /// Handles an accept that an observer or a relay sees.
     fn on_relayed(&mut self, side: Side, accept: &SessionAccept<'_>) -> Option<News> {
         let session_id = self.session_id().filter(|id| *id == accept.session_id)?;
         let previous = match self.session {
@@ -356,7 +355,7 @@ impl Sender {
         self.queue_control(Control::KeepAlive(alive), trailer)
     }
 
-    /// Client: lets the server know of it, over UDP.
+    /// Client: announces itself to the server, over UDP.
     pub(super) fn hello(&mut self) -> Result<()> {
         self.queue_control(Control::Other { opcode: Opcode::UdpHello, body: (&[]).into() }, true)
     }

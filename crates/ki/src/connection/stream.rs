@@ -366,7 +366,7 @@ impl Stream {
             }
             ReadState::Frame => self.incoming.torn("a whole frame")?,
         };
-        // Tags and nonces count in offsets.
+        // Offsets include tags and nonces.
         Some(error.based(self.position().saturating_sub(self.incoming.offset())))
     }
 
@@ -439,7 +439,7 @@ impl ReadStream for Stream {
         self.incoming.unread().len().saturating_add(sealed)
     }
 
-    /// On the wire, where tags and nonces count.
+    /// On the wire, including tags and nonces.
     fn position(&self) -> u64 {
         self.wire(self.incoming.offset())
     }

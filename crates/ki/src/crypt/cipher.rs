@@ -41,7 +41,7 @@ impl Clone for Cipher {
     }
 }
 
-/// The key stream of a message: after the first block, which encrypts its tag.
+/// The keystream of a message: after the first block, which encrypts its tag.
 fn keystream(aes: &Aes128, first: [u8; BLOCK_BYTES]) -> ctr::Ctr32BE<Aes128> {
     let mut counter = first;
     let [.., a, b, c, d] = counter;

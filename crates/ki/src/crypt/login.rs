@@ -86,8 +86,8 @@ fn salted(secret: &Secret, salt: Salt) -> Secret {
     Secret(BASE64.encode(hash.finalize()))
 }
 
-/// Encrypts or decrypts (the same operation) a `Rec1` field: Twofish with a 256-bit key in OFB. The
-/// field of a login contains a [`Rec1`], and that of the answer contains the text of CK2.
+/// Encrypts or decrypts (the same operation) a `Rec1` field: Twofish with a 256-bit key in OFB. A
+/// login's field contains a [`Rec1`], and the answer's field contains the text of CK2.
 ///
 /// Apart from the session's ID and time, key and IV are fixed, so anyone who sees the offer can
 /// decrypt it.

@@ -125,7 +125,7 @@ impl Opener {
         Ok(0)
     }
 
-    /// Checks the tag of the chunk, as far as both were received.
+    /// Checks the chunk's tag, as far as chunk and tag have arrived.
     fn check(&self) -> Result<()> {
         let Some((tag, _)) = self.rest.split_first_chunk::<BLOCK_BYTES>() else { return Ok(()) };
         let is_known = self.chunk == Chunk::Whole && !self.is_torn[0];

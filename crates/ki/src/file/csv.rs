@@ -3,8 +3,8 @@
 //! A table is a line with its columns followed by a line for every record. A column has a name, a
 //! type, and flags unless they are the usual ones: `Size:UINT`, `Size:UINT:0x29`. In a file, a line
 //! with only the name in brackets, `[Base]`, precedes every table; a single table omits it. Strings
-//! that are not text are `hex:` and digits; text that begins with `hex:` or `text:` gets another
-//! `text:` in front.
+//! that are not text are `hex:` and digits; text that begins with `hex:` or `text:` is prefixed
+//! with another `text:`.
 
 use csv::{ReaderBuilder, StringRecord, Terminator, WriterBuilder};
 use worldwire_core::value::{parse_hex, push_hex};

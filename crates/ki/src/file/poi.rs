@@ -45,7 +45,7 @@ record! {
 }
 
 record! {
-    /// The templates of a zone that players can interact with.
+    /// A zone's templates that players can interact with.
     pub struct InteractiveGoals {
         zone_key "zone_key": ZoneKey,
         template_ids "template_ids": Many<u64>,

@@ -177,7 +177,7 @@ impl ListedFile {
 const COLUMNS: [&str; 7] =
     ["SrcFileName", "TarFileName", "FileType", "Size", "CRC", "HeaderSize", "HeaderCRC"];
 
-/// The positions of the columns of a table.
+/// The positions of a table's columns.
 struct Columns([Option<usize>; 7]);
 
 impl Columns {

@@ -67,8 +67,8 @@ pub struct Row<'d> {
 impl<'d> TableFile<'d> {
     /// Decodes all tables up to the end of the file.
     ///
-    /// A record or template whose stated size is wrong is decoded by its columns. The wrong size is
-    /// kept ([`Self::warnings`]), so that encoding reproduces the same bytes.
+    /// A record or template whose stated size is wrong is decoded according to its columns. The
+    /// wrong size is kept ([`Self::warnings`]), so that encoding reproduces the same bytes.
     ///
     /// # Errors
     /// Malformed, if it is not a table file or is truncated; the limit on elements.

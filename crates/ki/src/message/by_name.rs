@@ -15,9 +15,9 @@ pub struct Fields<'m> {
 }
 
 impl<'m> Fields<'m> {
-    /// Reads a payload with at least this many fields. Later ones may all be missing, as from
-    /// senders of an earlier revision, and then have their defaults. `None` if the payload does not
-    /// fit.
+    /// Reads a payload with at least this many fields. Later ones may all be missing, for example
+    /// if the sender is of an earlier revision; they then have their defaults. `None` if the
+    /// payload does not fit.
     #[must_use]
     pub fn read(message: &'m Message, payload: &'m [u8], least: usize) -> Option<Self> {
         let mut values = Values::new();

@@ -1,4 +1,4 @@
-//! Decoding and encoding payloads by their definitions.
+//! Decoding and encoding payloads according to their definitions.
 
 use std::borrow::Cow;
 
@@ -61,7 +61,7 @@ impl<'d> Values<'d> {
 
 /// Decoding and encoding payloads.
 impl Message {
-    /// Decodes the fields from the present part. Bytes after them are kept as [`Values::trailing`]:
+    /// Decodes the fields from the current part. Bytes after them are kept as [`Values::trailing`]:
     /// a later revision may have appended a field.
     #[inline]
     pub fn decode<'d, 'n, T: Trace<'n>>(

@@ -8,7 +8,7 @@ use super::raw::{HEAD_BYTES, RawMessage};
 use crate::schema::{Message, Protocols};
 
 impl<'d> RawMessage<'d> {
-    /// Decodes a message of a frame's body into the present scope, as [`RawMessage::decode`] does.
+    /// Decodes a message of a frame's body into the current scope, as [`RawMessage::decode`] does.
     /// Shows `service` and `order` by name and, if there is a definition, the payload as `fields`.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ pub struct RawMessage<'d> {
 }
 
 impl<'d> RawMessage<'d> {
-    /// Decodes a message of a frame's body into the present scope.
+    /// Decodes a message of a frame's body into the current scope.
     ///
     /// `is_first_of_large` means that it is the first message of a frame in the large form. Such a
     /// message may be longer than its length field can express. If more bytes follow than any
@@ -43,7 +43,7 @@ impl<'d> RawMessage<'d> {
         let length = usize::from(reader.u16("length")?);
         let excess = all > usize::from(u16::MAX) + 1;
         let payload = match length.checked_sub(HEAD_BYTES) {
-            // Whatever follows the message must itself be a message.
+            // Anything after the message must itself be a message.
             Some(count) if !(is_first_of_large && excess && !chains(reader.rest(), count)) => {
                 reader.bytes("payload", count)?
             }

@@ -11,7 +11,7 @@ use super::value::{Object, ValueRef};
 use super::visitor::{CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Classes, Property, PropertyKind};
 
-/// How deep objects and containers can be nested.
+/// How deeply objects and containers can be nested.
 const MAX_DEPTH: u32 = Limits::DEFAULT.depth;
 
 impl Object {
@@ -21,7 +21,7 @@ impl Object {
     /// pointer is itself filled with defaults.
     ///
     /// # Errors
-    /// Value, if it was made with different classes; the limits on depth and nodes.
+    /// Value, if it was created with different classes; the limits on depth and nodes.
     pub fn complete(&self, classes: &Classes) -> Result<Self> {
         fill(self, classes, &|_| true)
     }
@@ -30,7 +30,7 @@ impl Object {
     /// copies are equal.
     ///
     /// # Errors
-    /// Value, if it was made with different classes; the limit on depth.
+    /// Value, if it was created with different classes; the limit on depth.
     pub fn in_class_order(&self, classes: &Classes) -> Result<Self> {
         fill(self, classes, &|_| false)
     }

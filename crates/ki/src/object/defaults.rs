@@ -1,4 +1,4 @@
-//! The values that type lists give new objects.
+//! The values that type lists assign to new objects.
 //!
 //! A default is text, in the form that the property's value has in XML, or JSON, in the form that
 //! the value has there:
@@ -28,7 +28,7 @@ pub(super) enum DefaultValue<'c> {
     Null,
     /// An object of this class, with its defaults.
     Class(&'c Class),
-    /// From JSON: a value, with whatever is inside.
+    /// A value from JSON, with its contents.
     Built(Object),
 }
 

@@ -34,7 +34,7 @@ use crate::schema::{Message, Protocols};
 use crate::settings::{Settings, Value};
 use crate::types::FieldType;
 
-/// The byte order mark, which some editors put before the text.
+/// The byte-order mark, which some editors put before the text.
 const BOM: char = '\u{feff}';
 
 /// The known fields that hold objects, by message name.

@@ -11,8 +11,8 @@ pub const ENVELOPE_STORED: u32 = 1 << 31;
 /// The initial capacity for inflated bytes.
 const INITIAL_CAPACITY: usize = 4096;
 
-/// Opens an envelope, as many message fields have: `u32` size and zlib data, or `u32` size with bit
-/// 31 and plain data.
+/// Opens an envelope like those in many message fields: `u32` size and zlib data, or `u32` size
+/// with bit 31 and plain data.
 ///
 /// # Errors
 /// Malformed, if the size differs from the stated one or the data is not zlib data; the limits on
@@ -142,7 +142,7 @@ mod whole {
 
     /// Up to this size, a stated size is trusted.
     const SMALL: usize = 1 << 20;
-    /// So is one of up to this many times the size of the data.
+    /// A stated size of up to this many times the size of the data is trusted too.
     const RATIO: usize = 16;
 
     thread_local! {
@@ -150,7 +150,7 @@ mod whole {
     }
 
     /// Inflates zlib data that takes all bytes and yields exactly this many. `None` if it does not,
-    /// or if only the other way can tell.
+    /// or if only the general method can tell.
     pub(super) fn inflate(packed: &[u8], size: usize) -> Option<Vec<u8>> {
         if size > SMALL.max(packed.len().saturating_mul(RATIO)) {
             return None;
@@ -160,8 +160,9 @@ mod whole {
             inflater.borrow_mut().zlib_decompress(packed, &mut plain)
         };
         let written = INFLATER.with(inflate).ok()?;
-        // It accepts bytes after the data, and does not report where the data ends: at a checksum of
-        // the plain bytes. If that occurs only in the last four bytes, the data ends there.
+        // This decompressor accepts bytes after the data, and does not report where the data ends:
+        // at a checksum of the plain bytes. If the checksum occurs only in the last four bytes, the
+        // data ends there.
         let (before, last) = packed.split_last_chunk::<4>()?;
         let checksum = adler32(&plain).to_be_bytes();
         let is_earlier = || packed.windows(4).take(before.len()).any(|bytes| bytes == checksum);
@@ -173,7 +174,7 @@ mod whole {
 pub(super) fn deflate(plain: &[u8]) -> Option<Vec<u8>> {
     let mut packed = Vec::with_capacity(plain.len());
     let mut deflater = Compress::new(Compression::best(), true);
-    // The capacity is that of the plain bytes, so deflating completes only if the result is
+    // The capacity is the size of the plain bytes, so deflating completes only if the result is
     // smaller.
     let status = deflater.compress_vec(plain, &mut packed, FlushCompress::Finish).ok()?;
     (status == Status::StreamEnd && packed.len() < plain.len()).then_some(packed)

@@ -26,8 +26,8 @@ impl Parsed {
     }
 }
 
-/// Parses a number, or the name that a property's options give it; `None` if the property is not a
-/// number. For XML, `json` is a string.
+/// Parses a number, or the name that a property's options have for it; `None` if the property is
+/// not a number. For XML, `json` is a string.
 pub(super) fn number_of(property: &Property, json: &Json) -> Result<Option<Leaf<'static>>> {
     let kind = property.kind();
     let (Some(_), Some(choices), Json::String(text)) = (kind.whole(), &property.choices, json)

@@ -10,7 +10,7 @@ use crate::schema::classes::{Class, Property, Tuple};
 ///
 /// Every `begin` is followed by its `end`, even if decoding or the visitor fails.
 pub trait Visitor<'c> {
-    /// An object begins. An error ends decoding, as it does from every method.
+    /// An object begins. An error ends decoding, as does an error from any other method.
     fn begin_object(&mut self, _slot: Slot<'c>, _class: &'c Class, _id: CoreId) -> Result<()> {
         Ok(())
     }

@@ -240,8 +240,8 @@ fn sorted(mut drafts: Vec<Draft>, diagnostics: &mut Diagnostics<'_>) -> Option<V
         let holder = holder.map_or("no other message", |holder| &*holder.message.tag);
         let Message { tag, order, .. } = &draft.message;
         let text = format!(
-            "{tag} states order {given}, but the order of tags gives it {order}, and gives {given} \
-             to {holder}"
+            "{tag} states order {given}, but the order of the tags assigns {order} to it, \
+             and {given} to {holder}"
         );
         let help = "the order of tags is used; number all messages or none";
         diagnostics.strict_error(&draft.span, text, help);

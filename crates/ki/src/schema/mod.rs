@@ -300,7 +300,7 @@ impl Protocols {
         self.services.get(usize::from(service))?.as_deref()
     }
 
-    /// The definition of a message, by two table look-ups.
+    /// The definition of a message, by two table lookups.
     #[inline]
     #[must_use]
     pub fn message(&self, service: u8, order: u8) -> Option<&Message> {
@@ -314,9 +314,9 @@ impl Protocols {
             .filter(move |protocol| &*protocol.kind == name || number == Some(protocol.service))
     }
 
-    /// The message with a name: `LOGIN.MSG_PING`, `7.MSG_PING`, `7.27`. Its `_MsgName` instead of
-    /// its tag will do if no other message of the service has it. If services share the name, the
-    /// first match.
+    /// The message with a name: `LOGIN.MSG_PING`, `7.MSG_PING`, `7.27`. The message's `_MsgName` is
+    /// accepted in place of its tag if no other message of the service has the same one. If
+    /// services share the name, the first match is returned.
     #[must_use]
     pub fn message_named(&self, name: &str) -> Option<&Message> {
         let (service, message) = name.split_once('.')?;
@@ -344,7 +344,7 @@ impl Protocols {
         format!("{}.{}", self.service_name(message.service), message.tag)
     }
 
-    /// The message that was probably meant by an unknown name: one of the same tag in another
+    /// The message that was probably meant by an unknown name: one with the same tag in another
     /// service, or else the nearest one.
     #[must_use]
     pub fn suggest(&self, wrong: &str) -> Option<String> {

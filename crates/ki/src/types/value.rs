@@ -8,7 +8,7 @@ use super::{Dbl, FieldType, Flt, Str, WStr};
 
 macro_rules! values {
     ($($(#[doc = $doc:literal])* $name:ident($type:ty);)*) => {
-        /// The value of a field of a DML message or table.
+        /// The value of a field in a DML message or table.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum FieldValue<'d> {
             $($(#[doc = $doc])* $name($type),)*

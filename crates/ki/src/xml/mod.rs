@@ -20,7 +20,7 @@ pub(crate) use diagnostics::Diagnostics;
 pub(crate) struct Scanner<'t> {
     text: &'t str,
     reader: Reader<&'t [u8]>,
-    /// The positions of the names of the open elements.
+    /// The positions of the open elements' names.
     open: Vec<Range<usize>>,
 }
 
@@ -234,7 +234,7 @@ impl<'t> Tag<'t> {
     }
 }
 
-/// Where a part borrowed from a text is in it. `None` if it is a copy.
+/// The position in a text of a part borrowed from it. `None` if it is a copy.
 #[inline]
 fn span_in(text: &str, part: &str) -> Option<Range<usize>> {
     let start = part.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
@@ -247,7 +247,7 @@ pub(crate) fn unescaped(text: &str) -> Cow<'_, str> {
     unescape(text).unwrap_or(Cow::Borrowed(text))
 }
 
-/// The text of a file of any length, without its byte order mark. Bytes that are not UTF-8 are
+/// The text of a file of any length, without its byte-order mark. Bytes that are not UTF-8 are
 /// replaced; the flag says whether there were any.
 pub(crate) fn decode<'b>(
     name: &str,

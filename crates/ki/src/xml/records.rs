@@ -35,7 +35,7 @@ impl Item<'_> {
     }
 }
 
-/// The text of a file of this shape, as [`decode`] gives it.
+/// The text of a file of this shape, as [`decode`] returns it.
 pub(crate) fn text<'b>(
     name: &str,
     bytes: &'b [u8],

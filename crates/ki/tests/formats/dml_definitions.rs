@@ -79,8 +79,8 @@ fn errors_name_what_is_invalid() {
         assert_eq!(
             loaded.diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>(),
             [format!(
-                "Game.xml:4:2: {level}: Y states order 1, but the order of tags gives it 2, and \
-                 gives 1 to X (the order of tags is used; number all messages or none)"
+                "Game.xml:4:2: {level}: Y states order 1, but the order of the tags assigns 2 to \
+                 it, and 1 to X (the order of tags is used; number all messages or none)"
             )]
         );
         let orders = loaded.protocol.map(|protocol| {

@@ -57,7 +57,7 @@ struct Carrier {
 /// What happens to a packet that leaves.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Rewritten {
-    /// It stays as it is.
+    /// It is left unchanged.
     AsIs,
     /// This datagram takes its place.
     Instead(Vec<u8>),
@@ -186,8 +186,8 @@ impl Additions {
         Rewritten::Instead(datagram)
     }
 
-    /// A repeated packet whose RPC messages need other numbers. It can also be the packet of a server
-    /// that has started over because the client did not acknowledge its first ones.
+    /// A repeated packet whose RPC messages need other numbers. It can also be a packet from a
+    /// server that has started over because the client did not acknowledge its first ones.
     pub(super) fn translated(&mut self, number: SequenceNumber, plain: &[u8]) -> Option<Vec<u8>> {
         let is_before_reset = self.floor.is_some_and(|floor| !number.is_newer_than(floor));
         let mut packet = packet_of(plain, &self.numbers).filter(|_| !is_before_reset)?;
@@ -235,7 +235,8 @@ impl Additions {
         asks
     }
 
-    /// The next deadline. Right after an addition it is now, so that the driver passes the time.
+    /// The next deadline. Right after an addition, it has already come, so that the driver passes
+    /// the time.
     pub(super) fn deadline(&self) -> Option<Duration> {
         let ask_at = if self.fresh > 0 { self.now } else { self.ask_at };
         let repeats = self.carriers.iter().map(|carrier| carrier.repeat_at);

@@ -36,7 +36,7 @@ impl fmt::Debug for Session {
 /// Settings shared by clients and servers.
 #[derive(Clone, Debug)]
 pub struct Common {
-    /// The time since 1970 at zero on the driver's clock.
+    /// The time since 1970 when the driver's clock reads zero.
     pub epoch: Duration,
     /// How long an acknowledgement waits so that it can share a packet. Seven waiting packets are
     /// acknowledged immediately. Default 50 ms.
@@ -98,9 +98,9 @@ pub struct ClientConfig {
     pub hello_unknown: u64,
     /// The bytes after the session ID in the encrypted block. Any value works. Default: zeros.
     pub block_rest: [u8; 12],
-    /// The interval at which a ping is repeated until an answer arrives, a hello until the first
-    /// packet does, and the acknowledgement of that until the server acknowledges a packet. Default
-    /// 500 ms.
+    /// The interval between repeats: of a ping until its answer arrives, of a hello until the first
+    /// packet arrives, and of that packet's acknowledgement until the server acknowledges a packet.
+    /// Default 500 ms.
     pub repeat_every: Duration,
     /// The time limit for the server's answer (`Timer::Setup`). Default 15 s.
     pub setup_time: Duration,
@@ -109,7 +109,7 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// The defaults. `epoch` is the time since 1970 at zero on the driver's clock.
+    /// The defaults. `epoch` is the time since 1970 when the driver's clock reads zero.
     #[must_use]
     pub fn new(epoch: Duration, character_uid: u64) -> Self {
         Self {
@@ -141,7 +141,7 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// The defaults. `epoch` is the time since 1970 at zero on the driver's clock.
+    /// The defaults. `epoch` is the time since 1970 when the driver's clock reads zero.
     #[must_use]
     pub fn new(epoch: Duration) -> Self {
         Self {
@@ -160,7 +160,7 @@ pub struct RelayConfig {
     pub sessions: Arc<[KnownSession]>,
     /// Limits on data queued for each side. Exceeding them closes the connection with a fault.
     pub bounds: Bounds,
-    /// The time limit for the first encrypted packets of both sides (`Timer::Setup`). Anyone can
+    /// The time limit for the first encrypted packets from both sides (`Timer::Setup`). Anyone can
     /// send hellos with forged addresses. Default 15 s.
     pub setup_time: Duration,
 }

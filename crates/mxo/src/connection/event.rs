@@ -144,7 +144,7 @@ pub enum Unit {
     },
     /// A section, starting with its ID: 3 for objects, or an unknown one.
     Section {
-        /// The id.
+        /// The ID.
         id: u8,
         /// The number of its packet.
         number: SequenceNumber,

@@ -140,13 +140,13 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Plays a client, which sends the first hello.
+    /// Acts as a client, which sends the first hello.
     #[must_use]
     pub fn client(config: ClientConfig, session: Session, now: Duration) -> Self {
         Self::endpoint(Part::Client(config), session, now)
     }
 
-    /// Plays a server, which waits for the client's hello.
+    /// Acts as a server, which waits for the client's hello.
     #[must_use]
     pub fn server(config: ServerConfig, session: Session, now: Duration) -> Self {
         Self::endpoint(Part::Server(config), session, now)
@@ -161,7 +161,7 @@ impl Connection {
         self
     }
 
-    /// Watches both sides of a connection whose key is one of these.
+    /// Observes both sides of a connection whose key is one of these.
     #[must_use]
     pub fn observer(sessions: Arc<[KnownSession]>) -> Self {
         let keys = Keyring::new(sessions);
@@ -427,7 +427,7 @@ impl Connection {
         }
     }
 
-    /// Relays: queues the datagrams of a side that can leave now.
+    /// Relays: queues the datagrams from a side that can leave now.
     fn fill(&mut self, from: Side) {
         if let Err(error) = self.sender.half.fill(from) {
             self.refuse(from, error.at(self.streams[from.index()].end));
@@ -615,7 +615,7 @@ impl connection::Connection for Connection {
             events: VecDeque::new(),
             current: Vec::new(),
         };
-        // Each direction can have a thousand runs of missing packets, but rarely has.
+        // Each direction can have a thousand runs of missing packets, but rarely does.
         Some((copy, size_of::<Self>() + (16 << 10)))
     }
 

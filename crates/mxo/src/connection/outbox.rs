@@ -99,7 +99,7 @@ impl Outbox {
     }
 
     /// Plans an RPC message, in the last packet if it has room, otherwise in a new one. Returns
-    /// false if all datagrams would exceed `most` bytes, or if a new packet is needed and
+    /// false if the datagrams would exceed `most` bytes in total, or if a new packet is needed and
     /// `may_begin` is false.
     pub(super) fn plan_rpc(
         &mut self,

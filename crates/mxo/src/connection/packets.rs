@@ -132,7 +132,7 @@ impl Connection {
         }
     }
 
-    /// Reports packets that are not expected any more.
+    /// Reports packets that are no longer expected.
     pub(super) fn report_missing(&mut self, side: Side, is_over: bool) {
         while let Some((first, last)) = self.streams[side.index()].missing.lost(is_over) {
             self.event(Event::News(News::Missing { side, first, last }));

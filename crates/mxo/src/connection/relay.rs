@@ -226,7 +226,7 @@ impl Way {
 
     /// Repeats the last packet, which its receiver acknowledges again.
     ///
-    /// Unverified: that the game's own client and servers do so, as those of this project do.
+    /// Unverified: that the game's own client and servers do so, as this project's do.
     pub(super) fn repeat_last(&mut self) {
         if let Some(last) = self.last.clone() {
             self.push(last);

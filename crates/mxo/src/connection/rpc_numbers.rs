@@ -48,7 +48,7 @@ impl RpcNumbers {
         Self { is_known: true, ..Self::default() }
     }
 
-    /// Notes a hello: unless messages were seen already, the first one has the number 0.
+    /// Notes a hello: unless messages have already been seen, the first one has the number 0.
     pub(super) fn begin(&mut self) {
         self.is_known = true;
     }
@@ -169,7 +169,7 @@ mod tests {
     fn the_receiver_gets_every_number_once_over_many_rounds() {
         let mut sampler = Sampler::new(4);
         let mut numbers = RpcNumbers::from_start();
-        // The receiver's numbers, by those of the sender.
+        // The receiver's numbers, by the sender's numbers.
         let mut known: Vec<u64> = Vec::new();
         let (mut at_receiver, mut most) = (0_u64, 0);
         while at_receiver < 5 << 16 {
@@ -181,7 +181,7 @@ mod tests {
             let sent = known.len() as u64;
             known.extend(at_receiver..at_receiver + count);
             at_receiver += count;
-            // Some that have left before are in the same list.
+            // The same list contains messages that have left before.
             let first = sent.saturating_sub(sampler.below(40));
             let end = known.len() as u64;
             for (number, found) in translated(&numbers, first, end - first) {

@@ -42,7 +42,7 @@ use crate::frame::RpcMessage;
 ///   bytes.
 /// * Additions move the sender's messages further ahead of a missing one. So at most 128 RPC
 ///   messages are on their way; others wait. Receivers must keep that many more than senders send
-///   ahead, as those of this crate do.
+///   ahead, as this crate's receivers do.
 /// * RPC lists after objects are found by their numbers, because a relay cannot measure objects.
 ///   Unverified: that objects never look like such lists.
 /// * When the sequence is reset or another session begins, unacknowledged additions are discarded
@@ -157,7 +157,7 @@ impl Sender {
         Self { half: SendHalf::new(role, [(); 2].map(|()| Way::new(bounds)), now) }
     }
 
-    /// The sender of a copy of an observer.
+    /// The sender of an observer's copy.
     pub(super) fn observing(&self) -> Option<Self> {
         let Role::Observer(keys) = &self.half.role else { return None };
         let ways = [(); 2].map(|()| Way::new(Bounds::default()));
@@ -184,8 +184,8 @@ impl Sender {
         self.endpoint()?.send_objects(section, sim_time)
     }
 
-    /// Sends the simulation time with the next packet that RPC messages begin (clients and servers).
-    /// Servers send it with [`LoadWorld`](crate::rpc::LoadWorld).
+    /// Sends the simulation time with the next packet that begins with RPC messages (clients and
+    /// servers). Servers send it with [`LoadWorld`](crate::rpc::LoadWorld).
     ///
     /// # Errors
     /// [`SendError::Role`].
@@ -194,9 +194,9 @@ impl Sender {
         Ok(())
     }
 
-    /// Asks the client to reset the sequence, as when it changes worlds (servers). Unacknowledged
-    /// object packets count as lost. Unacknowledged RPC messages are discarded, and their numbers
-    /// restart at 0. Later messages wait until the client has answered:
+    /// Asks the client to reset the sequence, for example when it changes worlds (servers).
+    /// Unacknowledged object packets count as lost. Unacknowledged RPC messages are discarded, and
+    /// their numbers restart at 0. Later messages wait until the client has answered:
     /// [`News::Reset`](super::News::Reset).
     ///
     /// Packet numbers do not restart. Unverified: that RPC message numbers do.

@@ -16,7 +16,7 @@ pub(super) struct SentPackets {
     /// The newest acknowledged packet; initially, the last one that needs no acknowledgement.
     highest: u64,
     times: RoundTrips,
-    /// How many of them carry RPC messages.
+    /// How many of the packets in flight carry RPC messages.
     rpc_packets: usize,
     /// How many of the last ones were sent since the driver's last input.
     fresh: usize,

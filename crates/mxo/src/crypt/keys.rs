@@ -70,8 +70,9 @@ impl KeyFile {
         file.close(Self::new(sessions))
     }
 
-    /// Appends the sessions of another file. Of those with the same key, a recording contains one
-    /// without an ID, from the time before the ID was known; only one with an ID is kept.
+    /// Appends the sessions of another file. A recording can contain a key twice: first without an
+    /// ID, which was not known yet, and then with it. In that case, only the session with the ID is
+    /// kept.
     pub fn merge(&mut self, other: Self) {
         let mut sessions: Vec<KnownSession> = Vec::new();
         let mut places = HashMap::new();

@@ -74,7 +74,8 @@ impl KeyUse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RsaError {
-    /// A blob cannot be decrypted. Why is deliberately not stated: an attacker could learn from it.
+    /// A blob cannot be decrypted. The reason is deliberately not stated: an attacker could learn
+    /// from it.
     #[error("the blob cannot be decrypted with this key")]
     Undecryptable,
     /// The text does not fit into a blob.

@@ -131,7 +131,7 @@ fn h(byte: u8, keys: [u32; 2]) -> u32 {
 
 /// Three permutations of a byte, with key bytes in between.
 fn substitute(position: usize, byte: u8, [outer, inner]: [u32; 2]) -> u8 {
-    // The permutations, the innermost first.
+    // The permutations, innermost first.
     const ORDER: [[usize; 3]; 4] = [[0, 0, 1], [1, 0, 0], [0, 1, 1], [1, 1, 0]];
     let [first, second, third] = ORDER[position];
     let key = |word: u32| word.to_le_bytes()[position];

@@ -193,9 +193,9 @@ impl<'d> Packet<'d> {
     /// Reads the packet from JSON; the exact inverse of writing the traced packet as JSON. Length
     /// and CRC are recomputed.
     ///
-    /// What a [relay](crate::connection::Sender#additions-of-a-relay) ignores in a packet to add can be
-    /// omitted: the time, the sequence word and the numbers of RPC lists, which are then 0, and the
-    /// flags, which are then [`RccFlags::Always`].
+    /// Parts that a [relay](crate::connection::Sender#additions-of-a-relay) ignores in a packet to
+    /// be added can be omitted: the time, the sequence word and the numbers of RPC lists, which are
+    /// then 0, and the flags, which are then [`RccFlags::Always`].
     pub fn from_json<'j>(
         json: impl Into<Given<'j>>,
         from: Option<Side>,

@@ -59,8 +59,8 @@ impl AuthProof<'_> {
     /// Decrypts a blob.
     ///
     /// # Errors
-    /// Malformed if the blob does not consist of whole blocks, or does not decode to its end, as
-    /// with another key.
+    /// Malformed if the blob does not consist of whole blocks, or does not decode to its
+    /// end, for example with the wrong key.
     pub fn open(blob: &[u8], key: &SessionKey) -> Result<AuthProof<'static>> {
         let plain = key.open_blocks(&[0; BLOCK_BYTES], blob)?;
         let proof = whole(&plain, |reader| AuthProof::decode(reader, ""));

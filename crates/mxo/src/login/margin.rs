@@ -71,8 +71,8 @@ messages! {
     /// Presents the certificate. Not encrypted. The server answers with a `CertChallenge`.
     1 CertConnectRequest;
 
-    /// Returns the challenge. Encrypted with the session key, as everything from here on. The server
-    /// answers with a `CertConnectReply`.
+    /// Returns the challenge. Encrypted with the session key, as is everything from here on. The
+    /// server answers with a `CertConnectReply`.
     3 CertChallengeResponse {
         challenge "challenge": [u8; 16],
     }
@@ -139,7 +139,7 @@ messages! {
         character_id "characterId": u64,
     }
 
-    /// Loads a character. The server answers with several `LoadCharacterReply`.
+    /// Loads a character. The server answers with several `LoadCharacterReply` messages.
     15 LoadCharacterRequest<'a>;
 }
 
@@ -196,7 +196,7 @@ messages! {
     /// Whether a name is free. The name is then reserved for this connection.
     11 ClaimCharacterNameReply<'a>;
 
-    /// A character was deleted, or why not.
+    /// A character was deleted, or why it was not.
     14 DeleteCharacterReply {
         character_id "characterId": u64,
         status "status": LoginStatus,

@@ -35,14 +35,14 @@ pub enum MarginClientAction {
     },
     /// The reply to [`MarginClient::claim`].
     Claimed {
-        /// Success, or why not.
+        /// Success, or why the server refused.
         status: LoginStatus,
         /// The new character's ID.
         character_id: u64,
     },
     /// The reply to [`MarginClient::delete`].
     Deleted {
-        /// Success, or why not.
+        /// Success, or why the server refused.
         status: LoginStatus,
         /// The character.
         character_id: u64,

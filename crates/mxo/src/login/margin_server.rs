@@ -1,4 +1,4 @@
-//! One client of a margin server, as a state machine without I/O.
+//! A margin server's side of one client's connection, as a state machine without I/O.
 //!
 //! | step | client | server |
 //! | --- | --- | --- |
@@ -109,13 +109,13 @@ pub enum MarginAnswer {
 /// Everything that a client receives about its character.
 #[derive(Clone, Debug)]
 pub struct CharacterData {
-    /// Appearance, names, values. A new character's is sent without its appearance.
+    /// Appearance, names, values. For a new character, this is sent without the appearance.
     pub background: Background,
     /// What it has.
     pub inventory: Vec<InventoryItem>,
     /// The abilities that are loaded; at least "Awakened", 0x80000800 plus the level.
     pub loaded_abilities: Vec<Ability>,
-    /// The abilities that it knows; at least the same.
+    /// The abilities that it knows; at least the same one.
     pub known_abilities: Vec<Ability>,
     /// The hardlines that it knows.
     pub hardlines: Vec<Hardline>,

@@ -9,8 +9,8 @@
 //! | machine | what it does |
 //! | --- | --- |
 //! | [`LoginConnection`] | frames, encrypts and checks messages, as client or server, on either channel; or observes both, or relays between them |
-//! | [`AuthServer`], [`AuthClient`] | name and password, for a certificate |
-//! | [`MarginServer`], [`MarginClient`] | the certificate, for a session; then characters |
+//! | [`AuthServer`], [`AuthClient`] | exchange name and password for a certificate |
+//! | [`MarginServer`], [`MarginClient`] | exchange the certificate for a session, then manage characters |
 //!
 //! A driver feeds bytes to the connection, each [`LoginReceived`] to the machine, and carries out
 //! the machine's actions with the connection's [`LoginSender`]. The machines take random numbers

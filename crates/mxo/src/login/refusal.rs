@@ -36,7 +36,7 @@ pub enum LoginRefusal {
     InvalidUserKey,
     /// The challenge was not returned, so the client does not have the certificate's key.
     WrongChallenge,
-    /// A reply of the server contains a secret that cannot be decrypted or used.
+    /// A reply from the server contains a secret that cannot be decrypted or used.
     InvalidSecret,
     /// This side is at fault: a message could not be made from its own values.
     Internal,
@@ -57,7 +57,7 @@ impl fmt::Display for LoginRefusal {
             Self::UnsignedKey => f.write_str(
                 "the server's key is not signed by the signing key that this client trusts",
             ),
-            Self::NoKey => f.write_str("the server sent no public key, and none was given"),
+            Self::NoKey => f.write_str("the server sent no public key, and none was supplied"),
             Self::UnsignedCertificate => {
                 f.write_str("the certificate is not signed by this server's key")
             }

@@ -27,7 +27,7 @@ use crate::frame::{Channel, MAX_RPC_BYTES, MarginText, TcpFrame};
 pub struct LoginRelayConfig {
     /// The sessions whose keys are known.
     pub sessions: Arc<[KnownSession]>,
-    /// The limits on bytes queued for each side, and on those kept of each side.
+    /// The limits on bytes queued for each side, and on those kept from each side.
     pub bounds: Bounds,
     /// The time limit for the client's first message (`Timer::Setup`). Default 15 s, longer than servers
     /// wait.
@@ -106,8 +106,8 @@ impl Passage {
         out.check_fits(length).map_err(SendError::QueueFull)
     }
 
-    /// Checks that a replacement is a message of this side. An opcode without a name says little, so it
-    /// must be the same.
+    /// Checks that a replacement is a message of this side. An opcode without a name says little,
+    /// so it must not change.
     fn check_replacement(&self, body: &[u8]) -> Result<()> {
         LoginMessage::decode_strictly(body, self.channel, self.side)?;
         let opcode = body.first().copied().unwrap_or(0);
@@ -122,7 +122,7 @@ impl Passage {
     }
 }
 
-/// The size of the frame of a body.
+/// The size of a body's frame.
 fn frame_length(body: &[u8], encrypted: bool) -> Result<usize> {
     if body.is_empty() {
         return Err(Error::value("one whole message", "no bytes"));
@@ -306,7 +306,7 @@ impl Relay {
         LoginMessage::decode_strictly(body, channel, from).map_err(SendError::Encode)?;
         let encrypted = channel == Channel::Margin;
         frame_length(body, encrypted).map_err(SendError::Encode)?;
-        // The sender's clock, or at least that of the other side.
+        // The sender's clock, or at least the other side's.
         let clock = self.times[from.index()].max(self.times[from.other().index()]);
         self.framed(body, encrypted.then_some(clock)).map_err(SendError::Encode)
     }
@@ -351,7 +351,7 @@ impl LoginConnection {
         relay
     }
 
-    /// Relays: reads one message of a side; false if there is none.
+    /// Relays: reads one message from a side; false if there is none.
     pub(super) fn relay_message(&mut self, side: Side) -> bool {
         let Some(relay) = &mut self.sender.half.role.relay else { return false };
         let incoming = &mut self.streams[side.index()].incoming;
@@ -414,8 +414,8 @@ impl LoginConnection {
         is_torn
     }
 
-    /// Relays: reports a fault, and forwards the rest of the stream unread, or that of both streams if
-    /// they are not a login's. `wire` was read already.
+    /// Relays: reports a fault, and forwards the rest of the stream unread, or the rest of both
+    /// streams if they are not a login's. `wire` has already been read.
     fn give_up(&mut self, side: Side, error: Error, wire: Option<Vec<u8>>) {
         self.events.push_back(Event::Fault { side, error });
         let half = &mut self.sender.half;

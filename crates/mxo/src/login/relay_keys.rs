@@ -57,7 +57,7 @@ pub struct OwnLoginKeys {
 }
 
 impl LoginKeys {
-    /// The key that opens requests of clients.
+    /// The key that opens clients' requests.
     fn private(&self) -> &PrivateKey {
         match self {
             Self::Server(key) => key,
@@ -106,7 +106,7 @@ impl fmt::Display for SecretFault {
                  that belongs to it"
             }
             Self::NoServerKey => {
-                "the server did not send its public key; give its pubkey.dat to the relay"
+                "the server did not send its public key; pass its pubkey.dat to the relay"
             }
             Self::InvalidUserKey => "the reply does not contain the key of its certificate",
             Self::UnknownAccount => {
@@ -232,7 +232,7 @@ impl RelayKeys {
         waited
     }
 
-    /// Learns from a message. Returns the session's key if it is in there.
+    /// Learns from a message. Returns the session's key if the message contains it.
     pub(super) fn note(
         &mut self,
         from: Side,
@@ -412,8 +412,8 @@ impl RelayKeys {
         }
     }
 
-    /// The request with the certificate that the server has signed. One that the relay has not signed
-    /// stays as it is, so that the server refuses it.
+    /// The request with the certificate that the server has signed. A certificate that the relay
+    /// has not signed is left unchanged, so that the server refuses it.
     fn restored(
         &self,
         request: &CertConnectRequest,

@@ -8,7 +8,7 @@
 //! [`Update`]s of existing views. Operations have no length: an update can only be read with the
 //! class of its view, a create with the class of its goobj. [`Context`] provides both.
 //!
-//! Integers are little-endian. Whatever follows the section in its datagram stays in the reader.
+//! Integers are little-endian. Anything after the section in its datagram stays in the reader.
 //!
 //! ```
 //! use worldwire_core::{Reader, Tree, Writer, text};

@@ -15,18 +15,18 @@ use crate::types::{PropertyType, singles};
 /// | `20` | from a server, the script | by its head; see [`Script`] |
 /// | `01` | animation and mood | `u8`, `u8` |
 /// | `02` | action | `u8` |
-/// | `04` | yaw: 256 are a full turn | `u8` |
+/// | `04` | yaw: 256 is a full turn | `u8` |
 /// | `08` | position | 3 × `f32` |
 /// |  | time: only from a server, after a position, for the client's own view or with flag `20` | `u32` |
 ///
 /// A movement with another flag, or with a script of unknown layout, is unreadable:
 /// [`Fault::UnknownLayout`].
 ///
-/// Unverified: the position of animation and mood in the client's direction; no client has been
-/// seen to send flag `01`. That the last field is a time: its values increase like one.
+/// Unverified: where clients put animation and mood; no client has been seen to send flag `01`.
+/// Also unverified: that the last field is a time; its values increase like one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Movement {
-    /// A script counter: one more for each script.
+    /// A script counter, which each script increments.
     pub script_counter: Option<u8>,
     /// The script that a server starts, together with a counter.
     pub script: Option<Script>,

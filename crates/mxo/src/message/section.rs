@@ -239,8 +239,8 @@ impl<'w, 'o> SectionWriter<'w, 'o> {
     /// Writes an operation. The caller chooses the order: deletes, creates, updates.
     ///
     /// # Errors
-    /// A value error for values that cannot be written; part of the operation may have been written
-    /// already.
+    /// A value error for values that cannot be written; part of the operation may already
+    /// have been written.
     pub fn operation(&mut self, operation: &Operation<'_>) -> Result<()> {
         operation.encode(self.objects, self.from, self.writer)
     }

@@ -15,7 +15,7 @@ use crate::schema::Objects;
 pub struct UnknownCreate<'d> {
     /// The part whose layout does not depend on the class.
     pub head: CreateHead,
-    /// The properties, the new view, and whatever follows up to the next create.
+    /// The properties, the new view, and everything up to the next create.
     pub bytes: Cow<'d, [u8]>,
 }
 
@@ -62,7 +62,7 @@ impl<'d> UnknownCreate<'d> {
 }
 
 /// Where the next create begins: after a tail of 0, with the AdminView, known flags, and the magic
-/// number in its place. These are 48 bits, so it is hardly a coincidence.
+/// number in its place. Together these are 48 bits, so a coincidence is unlikely.
 fn next_create(rest: &[u8]) -> Option<usize> {
     /// A presence byte, the new view and the tail.
     const LEAST: usize = 4;

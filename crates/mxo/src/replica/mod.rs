@@ -115,10 +115,10 @@ pub struct Replica {
     pending_bytes: usize,
     /// The previous object of each ID, and until when it had the ID.
     previous: BTreeMap<u16, PreviousView>,
-    /// The packets of each side that are missing, by [`Side::index`], and the current packet.
+    /// The packets from each side that are missing, by [`Side::index`], and the current packet.
     missing: [Missing; 2],
     now: Option<PacketStamp>,
-    /// The newest packet of the server that is missing, although the client has it.
+    /// The newest packet from the server that is missing although the client has it.
     unseen: u64,
 }
 
@@ -212,9 +212,9 @@ impl Replica {
         }
     }
 
-    /// Takes the acknowledgements of a client's packet, which tell whether a missing packet of the
-    /// server has arrived, and may have replaced views. Until then, and if it has, updates of older
-    /// views are guesses.
+    /// Takes the acknowledgements of a client's packet, which tell whether a missing packet from
+    /// the server has arrived, and may have replaced views. Until then, and if it has, updates of
+    /// older views are guesses.
     pub fn acknowledged(&mut self, sequence: SequenceWord) {
         let [client, server] = &mut self.missing;
         if server.is_empty() {

@@ -40,7 +40,7 @@ pub(super) struct Client {
     pub(super) viewpoint: Option<Point>,
     pub(super) views: ViewList,
     pub(super) ids: Ids,
-    /// IDs that are not reused yet, with the time from which they are.
+    /// IDs that cannot be reused yet, with the time from which they can.
     parked: BTreeSet<(Duration, u16)>,
     /// The time of the last tick.
     now: Duration,
@@ -193,7 +193,7 @@ impl Client {
         }
     }
 
-    /// The client is known not to have the view any more.
+    /// It is known that the client no longer has the view.
     fn free(&mut self, slot: u32, world: &mut World, config: &Config) {
         let view = self.views.at(slot);
         let (id, object, given_up) = (view.id, view.object, view.given_up);
@@ -364,7 +364,7 @@ impl Client {
         }
     }
 
-    /// A section that was given up has arrived after all. Sends again what it may have undone.
+    /// An expired section has arrived after all. Sends again what it may have undone.
     ///
     /// Nothing else follows from its arrival: a later deletion may have made it unreadable, so none
     /// of its contents count as delivered.
@@ -419,7 +419,7 @@ impl Client {
         }
     }
 
-    /// Whether a given-up section could still change what the client has.
+    /// Whether an expired section could still change what the client has.
     pub(super) fn may_change(&self, world: &World, config: &Config) -> bool {
         let is_near = |past: &&GivenUp| past.at.saturating_add(config.later) > self.now;
         let mut past = self.log.past().filter(is_near);

@@ -29,7 +29,7 @@ pub struct Config {
     /// The maximum number of section bytes per client and tick; at least
     /// [`packet_bytes`](Self::packet_bytes). Default twice that.
     pub tick_bytes: usize,
-    /// The number of ticks after which a waiting change goes before those of nearer objects.
+    /// The number of ticks after which a waiting change goes before changes to nearer objects.
     /// Default 10.
     pub patience: u32,
     /// How long a packet may still arrive after a later one was sent, or after it was considered

@@ -80,7 +80,7 @@ impl Grid {
 
 fn bucket_of([x, z]: Cell) -> usize {
     let mixed = x.wrapping_mul(0x9e37_79b1) ^ z.wrapping_mul(0x85eb_ca6b);
-    // The middle bits of the products are mixed best.
+    // The middle bits of the products are the best mixed.
     usize::try_from((mixed >> 8) & (BUCKETS as i64 - 1)).unwrap_or(0)
 }
 

@@ -84,8 +84,8 @@ pub(super) struct Orders {
     pub(super) has_movement: bool,
 }
 
-/// A compiled class. Its fields are those of the create order, followed by those that only updates
-/// have.
+/// A compiled class. Its fields are the fields of the create order, followed by the fields that
+/// only updates have.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) class: ClassId,
@@ -200,7 +200,7 @@ impl Layout {
     }
 }
 
-/// The bit numbers of a mask, the lowest first.
+/// The bit numbers of a mask, lowest first.
 pub(super) fn bits(mut mask: Mask) -> impl Iterator<Item = u32> {
     core::iter::from_fn(move || {
         if mask == 0 {

@@ -27,7 +27,7 @@
 //!   clients that need the same ones.
 //! * A client that needs more than [`Config::tick_bytes`] gets deletions first. Creates and updates
 //!   follow: those waiting for more than [`Config::patience`] ticks by age, the others by distance.
-//!   Overdue updates and creates take turns to go first. So a change waits for at most `patience`
+//!   Overdue updates and creates take turns going first. So a change waits for at most `patience`
 //!   ticks, plus the time for twice as many packets as everything waiting fills, deletions
 //!   included.
 //!

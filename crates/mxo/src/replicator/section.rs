@@ -1,6 +1,6 @@
 //! Composes the next section for a client.
 //!
-//! Deletions come first, then creates, the nearest first, then updates. Waiting time and distance
+//! Deletions come first, then creates, nearest first, then updates. Waiting time and distance
 //! decide what is included.
 
 use core::mem::take;
@@ -19,9 +19,9 @@ use crate::message::{ADMIN_VIEW, Delete, END, MPM_ID, SectionWriter};
 
 /// The size of a deletion without its view IDs.
 const DELETE_FRAME: usize = 5;
-/// The size of a pending update around the update itself.
+/// The size of a pending update without the update inside it.
 const PENDING_FRAME: usize = 7;
-/// The size of an update around mask and blocks.
+/// The size of an update without its mask and blocks.
 const PLAIN_FRAME: usize = 2;
 /// The flags of a pending update.
 const PENDING: u8 = 2;
@@ -289,7 +289,7 @@ impl Composer<'_> {
     }
 }
 
-/// Removes views that no longer need it from a list, and sorts it.
+/// Removes views that need not be on a list any more, and sorts the list.
 fn reorder(
     list: &mut Vec<Listed>,
     views: &mut ViewList,

@@ -33,7 +33,7 @@ pub(super) struct Object {
     values: Box<[u8]>,
     /// Which fields have a value.
     present: [u64; 4],
-    /// When each field, including those of the movement, was set: see [`World::stamp`].
+    /// When each field was set, including the movement fields: see [`World::stamp`].
     changed: Box<[u64]>,
     /// Grows with every change.
     version: u64,
@@ -61,7 +61,7 @@ struct Form {
     range: Range<usize>,
 }
 
-/// The index of the create's form; those of updates are numbered by audience.
+/// The index of the create's form; the forms of updates are numbered by audience.
 const CREATE: usize = 2;
 
 /// All objects, and the memory to encode them.
@@ -148,7 +148,7 @@ impl World {
         &self.layouts[usize::from(object.class)]
     }
 
-    /// Gives a field a value of the right size.
+    /// Sets a field to a value of the right size.
     pub(super) fn set(&mut self, index: u32, field: usize, bytes: &[u8]) {
         let object = &mut self.objects[index as usize];
         let layout = &self.layouts[usize::from(object.class)];

@@ -45,7 +45,7 @@ macro_rules! rpcs {
             /// Decodes a body: opcode and data. `None` for an opcode without a known layout.
             ///
             /// # Errors
-            /// Incomplete; malformed, also if bytes are left.
+            /// Incomplete; malformed, which includes bytes left over.
             pub fn decode(body: &'d [u8]) -> Result<Option<Self>> {
                 let message = RpcMessage::of(body);
                 let opcode = u32::from(message.opcode());

@@ -141,8 +141,8 @@ pub enum Updates {
     /// Mask `01`: movement; `02`: properties, with different orders for the client's own character
     /// (view 2) and for others.
     ///
-    /// Unverified: the mask of properties in views of others. A capture with two players would show
-    /// it.
+    /// Unverified: the mask of properties in other players' views. A capture with two players would
+    /// show it.
     Player {
         /// The order for the client's own view. Its text is length-prefixed.
         own: Option<Order>,

@@ -236,7 +236,7 @@ pub(super) fn property_name<'t>(name: &Cow<'t, str>) -> Cow<'t, str> {
     if name.contains(' ') { name.replace(' ', "_").into() } else { name.clone() }
 }
 
-/// A field's position in its line; that of the whole line if quotes were removed.
+/// A field's position in its line; the position of the whole line if quotes were removed.
 fn field_span(text: &str, line: &str, field: &str) -> Range<usize> {
     let is_part = line.as_bytes().as_ptr_range().contains(&field.as_ptr());
     span_of(text, if is_part || field.is_empty() { field } else { line })

@@ -148,7 +148,7 @@ impl JsonReader<'_, '_, '_> {
         self.problems.error(span, json::expected(wanted, found).to_string());
     }
 
-    /// Where a name is written: its first occurrence after those of the enclosing names.
+    /// Where a name is written: its first occurrence after the enclosing names.
     fn name_span(&self, path: &[&str]) -> Range<usize> {
         let mut span = 0..0;
         if self.problems.is_full() {

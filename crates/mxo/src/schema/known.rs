@@ -19,7 +19,7 @@ static TYPES: LazyLock<HashMap<(&str, u8), PropertyType>> = LazyLock::new(|| {
     types
 });
 
-/// The type of a property with a known size: that of the built-in classes, or raw bytes.
+/// The type of a property with a known size: its type in the built-in classes, or raw bytes.
 pub(super) fn type_of(name: &str, size: u8) -> Option<PropertyType> {
     TYPES.get(&(name, size)).copied().or_else(|| PropertyType::raw(size.into()))
 }

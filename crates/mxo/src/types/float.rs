@@ -13,7 +13,7 @@ pub(super) fn double(json: &Json) -> Result<f64> {
     strict(json, "a double-precision number", json::double)
 }
 
-/// Rejects `inf` and `nan`, which Rust parses but a number in JSON is never written as.
+/// Rejects `inf` and `nan`, which Rust parses but JSON does not allow as numbers.
 fn strict<F>(json: &Json, wanted: &'static str, read: fn(&Json) -> Result<F>) -> Result<F> {
     let is_spelled = |text: &str| {
         let name = text.trim_start_matches(['+', '-']).to_ascii_lowercase();

@@ -8,7 +8,7 @@ use super::{PropertyType, text};
 
 /// A decoded property value.
 ///
-/// Sections keep values as bytes, so nothing is lost that a type does not show. Use this to
+/// Sections keep values as bytes, so details that a type does not show are not lost. Use this to
 /// interpret or set them.
 ///
 /// ```

@@ -41,7 +41,7 @@ fn packets(datagrams: &[Vec<u8>]) -> Vec<Packet<'static>> {
     datagrams.iter().filter_map(read).collect()
 }
 
-/// Gives a client's hello to a server.
+/// Feeds a client's hello to a server.
 fn greeted(server: &mut Connection) {
     let mut client = client();
     let hello = client.poll_transmit(Side::Server).unwrap();

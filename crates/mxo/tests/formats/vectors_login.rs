@@ -155,7 +155,7 @@ fn channel_of(case: &Json) -> Result<(Channel, Side), String> {
     Ok((channel, from))
 }
 
-/// Decodes a message, compares its fields, and encodes it again, also from JSON.
+/// Decodes a message, compares its fields, and encodes it again, from the value and from JSON.
 fn message(case: &Json, keys: &Keys) -> Outcome {
     let (channel, from) = channel_of(case)?;
     let body = hex(case, "body")?;

@@ -118,7 +118,7 @@ fn a_character_is_claimed_created_deleted_and_loaded() {
     assert_eq!(margin.bodies.last().map(Vec::len), Some(13));
 }
 
-/// L-11: names are checked before anyone is asked; a claim that is not used can be given back.
+/// L-11: names are checked before anyone is asked; an unused claim can be returned.
 #[test]
 fn names_follow_rules() {
     for name in ["N", "Neo", "Persephone_12", &"x".repeat(31)] {

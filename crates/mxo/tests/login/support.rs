@@ -253,7 +253,7 @@ impl Margin {
         margin
     }
 
-    /// Runs until nothing happens any more.
+    /// Runs until nothing more happens.
     pub(crate) fn run(&mut self) {
         self.run_for(Duration::ZERO);
         if let Some(relay) = &mut self.pair.relay

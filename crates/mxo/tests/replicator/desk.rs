@@ -70,7 +70,7 @@ impl Desk {
         self.poll()
     }
 
-    /// Gives the client a section, and returns its contents.
+    /// Delivers a section to the client, and returns its contents.
     pub(crate) fn receive(&mut self, section: &[u8]) -> String {
         let objects = Arc::clone(self.replica.objects());
         let context = Context::server(&objects, &self.replica);

@@ -41,7 +41,7 @@ pub trait Intermediary: Send {
     /// Whether it has stopped reading from a side for now.
     fn is_paused(&self, from: Side) -> bool;
 
-    /// How many bytes of a side it keeps.
+    /// How many bytes from a side it keeps.
     fn kept_bytes(&self, from: Side) -> usize;
 
     /// How many bytes are queued for a side.

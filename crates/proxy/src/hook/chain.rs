@@ -32,7 +32,8 @@ const MAX_NAMES: usize = 4_096;
 /// The maximum number of messages for which the hook that changed them is remembered, to report
 /// refusals.
 const MAX_AUTHORS: usize = 256;
-/// The maximum number of messages of a side that stay for a hook that may still subscribe to them.
+/// The maximum number of messages from a side that stay for a hook that may still subscribe to
+/// them.
 const MAX_LINGERING: usize = 4_096;
 
 /// The messages of one conversation on their way through its hooks.
@@ -179,7 +180,7 @@ impl Chain {
         let id = MessageId { conversation: self.router.conversation, number }.to_string();
         let Some((list, at)) = self.locate(link, number) else {
             const UNKNOWN: &str =
-                "no such message is waiting for an answer: it was answered already, or timed out";
+                "no such message is waiting for an answer: it has been answered or has timed out";
             return tell(link, Some(&id), UNKNOWN);
         };
         let room = MAX_ADDED_BYTES.saturating_sub(self.added_bytes(&add));

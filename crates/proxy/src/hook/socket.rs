@@ -50,7 +50,7 @@ impl Listener {
     }
 }
 
-/// Creates a Unix socket, and replaces a stale one that nobody listens on any more.
+/// Creates a Unix socket, and replaces a stale one on which nobody is listening.
 #[cfg(unix)]
 fn bind_unix(path: &std::path::Path) -> io::Result<Listener> {
     use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};

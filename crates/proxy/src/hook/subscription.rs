@@ -47,8 +47,7 @@ pub(crate) struct HookSet {
     pub(crate) takes_fakes: bool,
 }
 
-/// A stage that messages of one name may have to pass, with those of its subscriptions that may
-/// match.
+/// A stage that messages of one name may have to pass, with the subscriptions in it that may match.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     stage: usize,

@@ -88,7 +88,7 @@ impl Cause {
             }
             Self::Refused { .. } => "change the request with --rules",
             Self::Closed(_) | Self::NotEstablished(_) if !is_established => {
-                "check the address, and whether the live side needs keys: give them with --live-keys"
+                "check the address, and whether the live side needs keys: supply them with --live-keys"
             }
             Self::Closed(_) | Self::NotEstablished(_) => {
                 "the live side's log may say why it closed the connection"
@@ -126,7 +126,7 @@ impl fmt::Display for Cause {
             Self::Refused { live: Some(live), recorded: Some(recorded), .. } => {
                 write!(
                     f,
-                    "refused ({live}), but for another reason than in the recording ({recorded})"
+                    "refused ({live}), but for a different reason than in the recording ({recorded})"
                 )
             }
             Self::Closed(reason) => write!(f, "the connection is closed: {reason}"),

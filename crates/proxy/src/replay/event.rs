@@ -69,7 +69,7 @@ pub struct ReplaySummary {
     pub ignored: u64,
     /// Outgoing messages that rules changed or dropped.
     pub changed: u64,
-    /// Recorded messages of both sides that are neither replayed nor expected, such as pings.
+    /// Recorded messages from both sides that are neither replayed nor expected, such as pings.
     pub skipped: u64,
     /// How long it took.
     pub time: Duration,

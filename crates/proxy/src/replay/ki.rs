@@ -121,7 +121,7 @@ impl Ki {
 
     fn log_in(&self, salt: Salt, fields: &mut Json) -> Result<Vec<&'static str>, String> {
         let account = self.account.as_ref().ok_or(
-            "the recorded proof of the password depends on the recorded session; give the account \
+            "the recorded proof of the password depends on the recorded session; supply the account \
              with --account",
         )?;
         let hash = password_hash(&account.password);
@@ -132,7 +132,7 @@ impl Ki {
     fn validate(&self, salt: Salt, fields: &mut Json) -> Result<Vec<&'static str>, String> {
         let ck2 = self.ck2.as_ref().ok_or(
             "the recorded PassKey3 depends on the login in another conversation; replay that one \
-             first, or give the secret of a login with --token",
+             first, or supply the secret of a login with --token",
         )?;
         Ok(set(fields, "PassKey3", pk3(ck2, salt).as_str().into()))
     }
@@ -261,11 +261,11 @@ impl Role for Ki {
     fn advice_on_refusal(&self, name: &str) -> Option<&'static str> {
         match name {
             "LOGIN.MSG_USER_AUTHEN_RSP" => Some(
-                "use --account to log in to an account on the live server, and give its password with \
-                 --password-file or the variable WORLDWIRE_PASSWORD",
+                "use --account to log in to an account on the live server, and supply its password \
+                 with --password-file or the variable WORLDWIRE_PASSWORD",
             ),
             "LOGIN.MSG_USER_VALIDATE_RSP" => Some(
-                "replay the conversation with the login first, as in --stream 1,3, or give the \
+                "replay the conversation with the login first, as in --stream 1,3, or supply the \
                  secret of another login with --token",
             ),
             _ => None,

@@ -9,7 +9,7 @@ use worldwire_core::json::Json;
 pub(super) struct Links {
     /// The names of the fields.
     pub(super) fields: &'static [&'static str],
-    /// Whether a recorded value can map to a different live value later, as transaction IDs do.
+    /// Whether a recorded value can map to a different live value later, like a transaction ID.
     pub(super) is_reused: bool,
 }
 

@@ -51,7 +51,7 @@ pub(super) fn actor(
     };
     let keys = setup.keys.part::<KeyFile>();
     let Some(known) = keys.sessions().first() else {
-        let wanted = "the key of the live session is missing; give it with --live-keys";
+        let wanted = "the key of the live session is missing; supply it with --live-keys";
         return Err(Error::invalid(wanted));
     };
     let mut seed = [0; 16];

@@ -54,7 +54,7 @@ pub(super) enum Content {
 #[derive(Clone, Debug)]
 pub(super) struct RecordedMessage {
     pub(super) kept: Kept,
-    /// Its name, with that of the message inside it.
+    /// Its name, with the name of the message inside it.
     pub(super) label: String,
     pub(super) is_ignored: bool,
     /// TERA: the messages of its build.
@@ -174,7 +174,7 @@ impl ReadRecording {
     }
 }
 
-/// The name of a message, with that of the message inside it, if any.
+/// The name of a message, with the name of the message inside it, if any.
 pub(super) fn label(item: &Item<'_>, name: &str) -> String {
     let mut inside = String::new();
     item.push_inside(&mut inside);

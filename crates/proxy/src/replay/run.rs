@@ -82,7 +82,7 @@ const MAX_PROBLEMS: usize = 4;
 const FAREWELL: Duration = Duration::from_millis(250);
 
 impl Replay {
-    /// Prepares a replay that starts now. `random` fills fresh random bytes.
+    /// Prepares a replay that starts now. `random` fills a buffer with fresh random bytes.
     ///
     /// # Errors
     /// Keys that the live connection needs are missing, or the recorded setup cannot be played.

@@ -22,7 +22,7 @@ pub struct ReplaySetup {
     pub definitions: Arc<Definitions>,
     /// The keys of the live connection.
     pub keys: Arc<Keys>,
-    /// Handlers, such as rules, which see the messages of both sides. What they drop does not
+    /// Handlers, such as rules, which see the messages from both sides. What they drop does not
     /// count as received.
     pub handlers: Vec<Box<dyn Handler>>,
     /// The account to log in with; `None` for the recorded login.
@@ -37,7 +37,7 @@ pub struct ReplaySetup {
     pub patience: Duration,
     /// Live messages from the peer to ignore.
     pub ignored: Option<Arc<Filter>>,
-    /// The Unix time at zero on the driver's clock.
+    /// The Unix time when the driver's clock reads zero.
     pub epoch: Duration,
 }
 

@@ -170,7 +170,7 @@ impl Uru {
             return match self.challenges {
                 Some([live, recorded]) if live == recorded => Ok(Vec::new()),
                 _ if recorded == 0 => Ok(Vec::new()),
-                _ => Err("the recorded digest depends on the recorded challenge; give the \
+                _ => Err("the recorded digest depends on the recorded challenge; supply the \
                           account with --account"
                     .to_owned()),
             };
@@ -294,8 +294,8 @@ impl Role for Uru {
     fn advice_on_refusal(&self, name: &str) -> Option<&'static str> {
         Some(match name {
             "auth.AcctLoginReply" => {
-                "use --account to log in to an account on the live server, and give its password with \
-                 --password-file or the variable WORLDWIRE_PASSWORD; LoginDenied means that the \
+                "use --account to log in to an account on the live server, and supply its password \
+                 with --password-file or the variable WORLDWIRE_PASSWORD; LoginDenied means that the \
                  server is closed to players"
             }
             "auth.AcctSetPlayerReply" => {

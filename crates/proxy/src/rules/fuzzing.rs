@@ -12,7 +12,7 @@ use worldwire_dissect::{
 use super::Rules;
 use crate::handler::{Effects, Next, Passing};
 
-/// Uru's definitions. Loading those of all families would take longer than a run.
+/// Uru's definitions. Loading all families' definitions would take longer than a run.
 static DEFINITIONS: LazyLock<Definitions> = LazyLock::new(|| {
     let uru = Families::standard().named("uru").expect("Uru is built in");
     Definitions::built_in_for(Families::new(Vec::leak(vec![uru])))

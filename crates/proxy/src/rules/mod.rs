@@ -59,7 +59,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Reads and checks a file of rules.
+    /// Reads and checks a rules file.
     ///
     /// # Errors
     /// All errors and warnings in the file, in the order of their lines.
@@ -86,7 +86,7 @@ impl Rules {
     }
 }
 
-/// A file of rules that can change while conversations use it.
+/// A rules file that can change while conversations use it.
 ///
 /// A conversation uses the new rules from its next message on.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ pub struct RuleFile {
 }
 
 impl RuleFile {
-    /// Reads and checks a file of rules.
+    /// Reads and checks a rules file.
     ///
     /// # Errors
     /// Those of [`Rules::parse`].

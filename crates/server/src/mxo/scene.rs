@@ -117,7 +117,7 @@ pub enum ObjectError {
     #[error("cycle: updates do not include the property {0:?}")]
     NotUpdated(String),
     /// A cycle that is too fast or too slow.
-    #[error("cycle: every must be at least 0.05 seconds, not {0}")]
+    #[error("cycle: `every` must be at least 0.05 seconds, not {0}")]
     Interval(f64),
     /// An empty cycle, or one that is too long.
     #[error("cycle: must have 1 to {MAX_STEPS} values, not {0}")]

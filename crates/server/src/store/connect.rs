@@ -1,5 +1,5 @@
-//! Connecting to PostgreSQL without a pool. A pool tries to connect until its time is over, and
-//! then does not say why it failed.
+//! Connecting to PostgreSQL without a pool. A pool retries until it times out, and then does not
+//! say why it could not connect.
 
 use std::io;
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn place(options: &PgConnectOptions) -> String {
     let (host, port) = (options.get_host(), options.get_port());
     match options.get_socket() {
         Some(folder) => folder.join(format!(".s.PGSQL.{port}")).display().to_string(),
-        // An IPv6 address. Those of URLs have their brackets.
+        // An IPv6 address. In URLs, these already have brackets.
         None if host.contains(':') && !host.starts_with('[') => format!("[{host}]:{port}"),
         None => format!("{host}:{port}"),
     }

@@ -1,4 +1,4 @@
-//! Derives the opcode map for a new build from that for an old one.
+//! Derives the opcode map for a new build from the map for an old one.
 //!
 //! Opcodes are shuffled with every build, while the messages stay the same. [`Carry`] examines
 //! conversations of both builds, and matches opcodes of the new build with names of the old one by
@@ -11,8 +11,8 @@
 //! A match is certain if no other name comes close for the opcode and no other opcode for the name,
 //! if swapping it with another match would clearly be worse, and if all this holds without relying
 //! on uncertain neighbours. It must also precede and follow about the same messages in both builds:
-//! a message that the old capture lacks looks like another one with the same layout, and only its
-//! place shows that it is not. Other matches are only the best guess.
+//! a message missing from the old capture can be mistaken for one with the same layout, and only
+//! its position reveals the mistake. Other matches are only the best guess.
 //!
 //! The weights were chosen, not measured. They work for synthetic builds with shuffled opcodes and
 //! some changed layouts; no pairs of real captures were available.
@@ -390,8 +390,8 @@ impl BuildStats {
 }
 
 impl OpcodeStats {
-    /// Its similarity to an opcode of the other build; `totals` are the numbers of all messages of
-    /// both.
+    /// Its similarity to an opcode of the other build; `totals` are the total numbers of messages
+    /// in both builds.
     fn likeness(&self, other: &Self, totals: [u64; 2]) -> f64 {
         let mut same = 0.0;
         for (length, count) in &self.lengths {

@@ -68,8 +68,8 @@ where
     }
 
     /// Whether swapping a match with another would not clearly be worse in total: for example two
-    /// messages with the same layout, or two that occur once each. `proven` are the scores if the
-    /// matches in `known` are.
+    /// messages with the same layout, or two that occur once each. `proven` are the scores if only
+    /// the matches in `known` count.
     fn may_be_exchanged(
         &self,
         proven: &Scores,
@@ -84,7 +84,8 @@ where
                 pair.iter().map(|(new, old)| at(proven, *new, *old)).sum()
             };
             // Two messages that follow each other support each other, whichever is which. So
-            // replace the support that the known matches lend by what both lend if they are right.
+            // replace the support that the known matches lend with what both lend if they are
+            // right.
             let lent = |of: Match| -> f64 {
                 let known = [one, other].into_iter().filter(|(new, _)| known.contains_key(new));
                 known.map(|by| (self.support)(of, by)).sum()

@@ -93,7 +93,7 @@ pub(super) struct Shapes<'p> {
     pub(super) plan: &'p Plan,
     /// The message itself comes first.
     pub(super) structs: Vec<Struct>,
-    /// For each named field's index: its name, and that of its last copy.
+    /// For each named field's index: its name, and the name of its last copy.
     pub(super) named: HashMap<u32, (String, Option<String>)>,
     shapes: HashMap<u32, Shape>,
 }
@@ -182,7 +182,7 @@ impl<'p> Shapes<'p> {
         self.shapes.get(&index).unwrap_or(&Shape::Bytes)
     }
 
-    /// The shape of the elements of a list, by the index of its field.
+    /// The shape of a list's elements, by the index of its field.
     pub(super) fn element_of(&self, index: u32) -> Option<&Shape> {
         match self.shape_of(index) {
             Shape::List(element, _) => Some(element),

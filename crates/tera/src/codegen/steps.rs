@@ -33,7 +33,7 @@ pub(super) enum Step {
         field: u32,
         steps: Vec<Self>,
     },
-    /// The steps of the first value; those of the others follow at a distance of `apart` bytes.
+    /// The steps of the first value; the steps of the others follow at a distance of `apart` bytes.
     Row {
         field: u32,
         steps: Vec<Self>,
@@ -110,7 +110,7 @@ fn row(plan: &Plan, field: u32, mut steps: Vec<Step>) -> Step {
     Step::Row { field, steps, count, apart }
 }
 
-/// A spot in a step, which corresponds for steps with the same structure.
+/// A spot in a step; it corresponds to the same spot in every step with the same structure.
 fn first_spot(step: &Step) -> Option<Spot> {
     match step {
         Step::Scalar { spot, .. } => Some(*spot),

@@ -1,7 +1,7 @@
 //! The TERA connection as a state machine without I/O. It implements the contract of
 //! [`worldwire_core::connection`].
 //!
-//! A [`Connection`] plays the client, plays the server, watches both, or relays between them.
+//! A [`Connection`] acts as the client or the server, observes both, or relays between them.
 //!
 //! The server sends a hello (01 00 00 00). Then both sides exchange keys of 128 bytes: the client's
 //! first, the server's first, the client's second, the server's second. After that, both directions
@@ -74,7 +74,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Plays a client: waits for the server's hello. The keys are fresh random bytes.
+    /// Acts as a client, which waits for the server's hello. The keys are fresh random bytes.
     #[must_use]
     pub fn client(config: Arc<Config>, keys: [Key; 2], now: Duration) -> Self {
         let (bounds, step_time) = (config.bounds, config.step_time);
@@ -85,7 +85,7 @@ impl Connection {
         connection
     }
 
-    /// Plays a server: hello is ready to be sent. The keys are fresh random bytes.
+    /// Acts as a server, whose hello is ready to be sent. The keys are fresh random bytes.
     #[must_use]
     pub fn server(config: Arc<Config>, keys: [Key; 2], now: Duration) -> Self {
         let (bounds, step_time) = (config.bounds, config.step_time);
@@ -96,8 +96,8 @@ impl Connection {
         connection
     }
 
-    /// Watches both sides, from the first byte. Without a variant, it is detected from the client's
-    /// first message, whose opcode never changes.
+    /// Observes both sides, from the first byte. Without a variant, it is detected from the
+    /// client's first message, whose opcode never changes.
     #[must_use]
     pub fn observer(variant: Option<Variant>) -> Self {
         let mut connection = Self::new(Role::Observer(variant), Bounds::default(), Duration::ZERO);
@@ -275,7 +275,7 @@ impl StreamMachine for Connection {
     fn in_transit(&self, unread: &Unread<Unit>) -> (Side, Unread<Unit>, bool) {
         let is_urgent = match &self.sender.half.role {
             Role::Relay(relay) if relay.is_keep_alive(unread) => {
-                // Their own order, and with it the order of their counters, stays.
+                // They keep their own order, and with it the order of their counters.
                 let forwarding = self.sender.half.forwarding.as_ref();
                 let is_before =
                     |it: &Unread<Unit>| it.side == unread.side && relay.is_keep_alive(it);
@@ -385,7 +385,7 @@ impl Connection {
     }
 
     /// Replaces missing bytes of the exchange with known keys: those that decrypt the client's
-    /// first message, or the only ones.
+    /// first message, or, without that message, the only known keys.
     fn recall(&mut self) {
         /// How many keys are tried.
         const MAX_TRIED: usize = 256;
@@ -410,7 +410,7 @@ impl Connection {
         }
     }
 
-    /// Adds to an observer's error about the hello what it usually means.
+    /// Adds an explanation to an observer's error about the hello.
     fn explained(&self, side: Side, error: Error) -> Error {
         let is_observed = matches!(self.sender.half.role, Role::Observer(_));
         match self.streams[side.index()].phase {

@@ -96,7 +96,7 @@ impl Relaying {
         }
     }
 
-    /// Checks that an injected message is exactly one message of a side.
+    /// Checks that an injected message is exactly one message from a side.
     pub(super) fn check_injected(&self, side: Side, message: &[u8]) -> Result<(), SendError> {
         self.signatures.check(side, message)
     }
@@ -164,7 +164,7 @@ impl Signatures {
         }
     }
 
-    /// Checks that bytes are exactly one message of a side.
+    /// Checks that bytes are exactly one message from a side.
     fn check(&self, side: Side, message: &[u8]) -> Result<(), SendError> {
         let refused = |error: Error| Error::value("one whole message", error.to_string());
         Header::whole(message).map_err(refused).map_err(SendError::Encode)?;

@@ -66,7 +66,7 @@ impl Sender {
         Self { half, is_established: false }
     }
 
-    /// The sender of a copy of an observer.
+    /// The sender of an observer's copy.
     pub(super) fn observing(&self) -> Option<Self> {
         let Role::Observer(variant) = self.half.role else { return None };
         let lanes = [(); 2].map(|()| Lane::new(Bounds::default()));

@@ -12,7 +12,7 @@ use crate::frame::{HEADER_BYTES, Header};
 
 /// The server's first bytes.
 pub(super) const HELLO: [u8; 4] = [1, 0, 0, 0];
-/// How many bytes of one side may wait for the other side's keys.
+/// How many bytes from one side may wait for the other side's keys.
 const MAX_WAITING_BYTES: usize = 1 << 20;
 
 /// One direction: its bytes, its cipher, and what comes next.

@@ -46,7 +46,7 @@ impl fmt::Debug for Pike {
 #[derive(Clone)]
 struct Generator {
     sums: [u32; UNROLLED],
-    /// The carries of the sums, with that of the current position in bit 0.
+    /// The carries of the sums, with the carry of the current position in bit 0.
     carries: u64,
     position: usize,
 }

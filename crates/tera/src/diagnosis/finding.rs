@@ -65,7 +65,7 @@ pub enum Finding {
         /// Their names.
         names: Vec<Box<str>>,
     },
-    /// Messages do not come from the side that their name says.
+    /// Messages do not come from the side that their name indicates.
     WrongSide {
         /// The opcode.
         opcode: u16,

@@ -103,7 +103,8 @@ impl Diagnosis {
             return;
         };
         if sender(packet.name).is_some_and(|side| side != from) {
-            // It is not the message that its name says, so the name's definitions do not apply.
+            // It is not the message that its name indicates, so the name's definitions do not
+            // apply.
             seen.crossed += 1;
             return;
         }
@@ -208,7 +209,7 @@ impl Diagnosis {
                 0 => None,
                 _ => self.better(definition, packet.form, &seen.kept),
             };
-            // Some servers write bodies in a different order; that alone is no reason to report.
+            // Some servers write bodies in a different order; that alone is not worth reporting.
             if failed + gaps > 0 || better.is_some() {
                 let (title, error, count) = (title.clone(), seen.error.clone(), count - crossed);
                 let misfit =

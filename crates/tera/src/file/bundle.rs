@@ -6,7 +6,7 @@
 //!   "deprecated": { NAME: { VERSION: rule } } }
 //! ```
 //!
-//! It contains no system message map: tera-toolbox takes that from the running client.
+//! It contains no system message map: tera-toolbox takes it from the running client.
 
 use std::collections::BTreeMap;
 

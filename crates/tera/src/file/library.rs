@@ -11,7 +11,7 @@ use crate::frame::FIXED;
 use crate::message::{HeaderForm, Item, View};
 use crate::schema::{Definition, FileName, ParseOptions, Patch, Plan, Set};
 
-/// Definitions, maps and lists, as far as they were loaded.
+/// The definitions, maps and lists that have been loaded.
 #[derive(Clone, Debug, Default)]
 pub struct Library {
     /// The definitions.

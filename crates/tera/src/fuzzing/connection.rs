@@ -73,7 +73,7 @@ impl Choice {
         }
     }
 
-    /// The key streams of both sides.
+    /// The keystreams of both sides.
     fn session(self) -> &'static SessionCiphers {
         static SESSIONS: LazyLock<[SessionCiphers; 2]> = LazyLock::new(|| {
             let [client, server] = KEYS;

@@ -286,7 +286,7 @@ impl<'p> Writer<'p, '_> {
         let Ok(here) = self.position() else { return false };
         self.patch(lane.link, here);
         self.out.extend_from_slice(elements);
-        // The element's own offset, and that of the next.
+        // The element's own offset, and the next element's.
         let mut links = u32::from(here) | (u32::from(here) + scope.stride) << 16;
         let mut rest = self.out.get_mut(start..).unwrap_or_default();
         for index in 1..=lane.count {

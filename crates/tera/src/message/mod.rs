@@ -14,7 +14,7 @@
 //! let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
 //! let message = [
 //!     0x18, 0, 0x34, 0x12, 2, 0, 0x0c, 0, 7, 0, 0, 0, // the fixed part
-//!     0x0c, 0, 0x12, 0, 1, 0, // an element: its own offset, that of the next, its field
+//!     0x0c, 0, 0x12, 0, 1, 0, // an element: its own offset, the next one's, its field
 //!     0x12, 0, 0, 0, 2, 0,
 //! ];
 //! let mut reader = Reader::traced("message", &message, Tree::new());

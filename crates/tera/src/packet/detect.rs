@@ -62,18 +62,18 @@ const MAX_UNKNOWN: u32 = 64;
 /// The verdict of [`IntegrityDetector`] on a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detection {
-    /// Its header is the one that the lists say.
+    /// Its header is the one that the lists specify.
     Listed,
     /// It may have an integrity header, but nothing else shows that the client uses counters: read
-    /// it as the lists say.
+    /// it as the lists specify.
     Possible,
     /// It has an integrity header although no list names it, and is the first message of its opcode
     /// to be read that way.
     First,
     /// It has an integrity header although no list names it, like earlier messages of its opcode.
     Repeated,
-    /// Its header is the one that the lists say; earlier messages of its opcode were wrongly read
-    /// with an integrity header.
+    /// Its header is the one that the lists specify; earlier messages of its opcode were wrongly
+    /// read with an integrity header.
     Refuted,
 }
 

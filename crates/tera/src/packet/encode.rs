@@ -100,7 +100,7 @@ impl Packets {
         leniency: Leniency,
     ) -> Result<&Definition> {
         let wanted = "a definition of the message";
-        let hint = "give the bytes as \"payload\", or the definition";
+        let hint = "supply the bytes as \"payload\", or the definition";
         let Some(entry) = entry else {
             let found = format!("opcode {opcode}, which has no name");
             return Err(Error::value(wanted, found).hint(hint));

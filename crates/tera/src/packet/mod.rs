@@ -199,7 +199,7 @@ impl Packets {
         if from_client && is_plain && detect::has_integrity(definition, message) {
             remarks.push(format!(
                 "{name} fits its definition only with a counter and checksum; if it has them, name it \
-                 in integrity/PATCH.json and give the patch"
+                 in integrity/PATCH.json and supply the patch"
             ));
         }
         if let (Some(patch), true) = (self.patch, self.is_deprecated(name, definition.version())) {

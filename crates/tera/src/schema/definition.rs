@@ -292,7 +292,7 @@ pub(super) fn build<'f>(
     let Compiled { plan, issues, fields } =
         compile(&lines.lines, dialect, patch, (options.lenient, text.pairs));
     let size = lines.lines.len() + fields;
-    // Follow-up errors of lines that are missing would only distract.
+    // Follow-up errors about the missing lines would only distract.
     for issue in issues.into_iter().filter(|_| !broken) {
         if let Some(line) = lines.lines.get(issue.line).cloned() {
             let help = issue.help.map(str::to_owned);

@@ -8,9 +8,9 @@
 //! range   = "^" version [ "-" version ]
 //! ```
 //!
-//! A `#` begins a comment, and empty lines are ignored. White space is whatever JavaScript's `\s`
-//! matches, since byte-order marks do occur. This grammar covers all dialects; constructs that a
-//! dialect lacks are rejected by [`dialect`](super::dialect).
+//! A `#` begins a comment, and empty lines are ignored. White space is anything that JavaScript's
+//! `\s` matches, since byte-order marks do occur. This grammar covers all dialects; constructs that
+//! a dialect lacks are rejected by [`dialect`](super::dialect).
 
 use core::ops::Range;
 

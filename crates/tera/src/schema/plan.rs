@@ -10,7 +10,7 @@ use worldwire_core::Error;
 
 use crate::types::Scalar;
 
-/// Bytes before the fields of an element: its own offset and that of the next element.
+/// Bytes before the fields of an element: its own offset and the next element's.
 pub(crate) const LINKS: usize = 4;
 
 /// A position in the fixed part of a scope.
@@ -314,13 +314,13 @@ impl Plan {
 
     #[inline]
     pub(crate) fn scope(&self, index: u32) -> &Scope {
-        // Indices are only made from existing scopes.
+        // Indices are only created for existing scopes.
         &self.scopes[index as usize]
     }
 
     #[inline]
     pub(crate) fn field(&self, index: u32) -> &Field {
-        // Indices are only made from existing fields.
+        // Indices are only created for existing fields.
         &self.fields[index as usize]
     }
 

@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::plan::{Field, FieldKind, Plan, Spot, TextPlace};
 
-/// Bytes before the fields of an element: its own offset and that of the next element.
+/// Bytes before the fields of an element: its own offset and the next element's.
 const LINKS: u32 = 4;
 
 /// One field of a compiled definition.

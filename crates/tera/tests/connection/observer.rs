@@ -322,7 +322,7 @@ fn each_stream_ends_on_its_own() {
     assert!(hear(&mut observer, *side, &last[3..]).is_empty(), "it has ended");
     observer.input(NOW, side.other(), Input::End);
     assert_eq!(lines(&mut observer), ["Closed(Remote)"]);
-    // If a client sends nothing after the keys, the variant is unknown; the present one is assumed.
+    // If a client sends nothing after the keys, the variant is unknown; the current one is assumed.
     let mut observer = Connection::observer(None);
     let server = |(side, _): &&(Side, Vec<u8>)| *side == Side::Server;
     said.pieces[..5]

@@ -35,8 +35,8 @@ pub struct Config {
     /// Whether messages with the flag `UseRelevanceRegions` only go to members who care about a
     /// region that the sender is in. Default: no, they go to everyone.
     pub relevance: bool,
-    /// How long after joining a player's messages go to everyone regardless of regions, so that
-    /// others learn where the avatar is. Default: 10 s.
+    /// For how long after a player joins that player's messages go to everyone regardless of
+    /// regions, so that others learn where the avatar is. Default: 10 s.
     pub relevance_after: Duration,
     /// Whether directed messages reach players in other ages even without the flag
     /// `InterAgeRouting`, as old servers deliver them. Default: no.
@@ -52,7 +52,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The rules for messages of a player or an administrator.
+    /// The rules for messages from a player or an administrator.
     #[must_use]
     pub fn rules(&self, is_admin: bool) -> Rules<'_> {
         let Self { refused, console_commands, strict, .. } = self;
@@ -100,8 +100,8 @@ pub struct AgeBounds {
     pub state_bytes: usize,
     /// The divisor for one member's share: a member may use at most this fraction of the room for
     /// clones and states, so that no single client prevents others from loading their avatars. A
-    /// clone counts towards its creator, a state towards its last sender, even after they left.
-    /// Default: 4.
+    /// clone counts towards its creator, a state towards its last sender, even after they have
+    /// left. Default: 4.
     pub share: usize,
     /// Locks that a member may hold. Default: 256.
     pub locks: usize,

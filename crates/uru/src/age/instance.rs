@@ -252,7 +252,7 @@ impl Instance {
     /// in the vault.
     ///
     /// # Errors
-    /// As [`Self::restore`], and an error if the blob is not a state of this age.
+    /// Those of [`Self::restore`], and an error if the blob is not a state of this age.
     pub fn restore_age(&mut self, blob: &[u8]) -> Result<()> {
         let descriptors = Arc::clone(&self.descriptors);
         let blob = self.stored_blob(&descriptors, blob)?;
@@ -276,8 +276,8 @@ impl Instance {
     /// differences, and members are notified.
     ///
     /// # Errors
-    /// As [`Self::restore_age`], and an error if the blob follows an older descriptor. The state of
-    /// the age is then stored again, replacing the unusable one.
+    /// Those of [`Self::restore_age`], and an error if the blob follows an older
+    /// descriptor. The state of the age is then stored again, replacing the unusable one.
     pub fn edit_age(&mut self, now: Duration, blob: &[u8]) -> Result<()> {
         let edited = self.try_edit_age(now, blob);
         if edited.is_err() {
@@ -340,7 +340,7 @@ impl Instance {
         self.clones.in_order().map(|clone| (&clone.object, clone.owner))
     }
 
-    /// The states of objects, without that of the age.
+    /// The states of objects, without the state of the age.
     #[must_use]
     pub fn states(&self) -> &StateDb {
         self.states.db()
@@ -402,7 +402,8 @@ impl Instance {
         self.states.flush(|event| events.push_back(event));
     }
 
-    /// Decodes a stored state. States that clients must not get are refused even from databases.
+    /// Decodes a stored state. States that clients must not get are refused even if they come from
+    /// a database.
     fn stored_blob<'b>(&self, descriptors: &Descriptors, bytes: &'b [u8]) -> Result<Blob<'b>> {
         let blob = read_blob(bytes, descriptors, LIMITS).map_err(error)?;
         check_blob(&blob, &self.config.rules(false), LIMITS)

@@ -36,7 +36,8 @@ impl CapturedExchange {
     pub const BEGINNING: usize = 67 + 66;
 
     /// Computes the exchanges of connections from the first bytes of their clients. On processors
-    /// that handle eight numbers at a time, this is several times as fast as one by one.
+    /// that handle eight numbers at a time, this is several times as fast as computing them one by
+    /// one.
     ///
     /// `None` if the bytes are not a connect packet followed by a setup packet, or the service has
     /// no private key. The time it takes depends on the secrets, so servers must not use it.

@@ -97,8 +97,9 @@ impl Connection {
     /// fresh random bytes for the client's secret.
     ///
     /// # Errors
-    /// Value, if the connect packet names a discontinued service. Malformed, if the random bytes
-    /// yield a number that servers refuse, as zeros do; draw new ones then.
+    /// Value, if the connect packet names a discontinued service. Malformed, if the random
+    /// bytes yield a number that servers refuse, for example if they are all zero; draw new ones in
+    /// that case.
     pub fn client(config: Arc<ClientConfig>, random: [u8; 64], now: Duration) -> Result<Self> {
         let Some(service) = config.connect.service() else {
             let found = config.connect.connection_type().to_string();
@@ -199,8 +200,8 @@ impl Connection {
         self.sender.service
     }
 
-    /// The keys with which an observer or a relay decrypts the connection, once known. The ring
-    /// makes the connection, for a relay both of its hops, readable without the server's key.
+    /// The keys with which an observer or a relay decrypts the connection, once known. With this
+    /// ring, the connection (for a relay, both of its hops) can be read without the server's key.
     #[must_use]
     pub fn opened_with(&self) -> Option<KeyRing> {
         let sessions = match &self.sender.half.role {

@@ -161,7 +161,7 @@ impl Sender {
         Self { half, service: None, is_established: false }
     }
 
-    /// The sender of a copy of an observer.
+    /// The sender of an observer's copy.
     pub(super) fn observing(&self) -> Option<Self> {
         let Role::Observer { keys, y, exchange, session } = &self.half.role else { return None };
         let (keys, exchange) = (Arc::clone(keys), exchange.clone());

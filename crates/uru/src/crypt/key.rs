@@ -266,9 +266,9 @@ impl PrivateKey {
 
     /// Generates a key pair: a prime modulus of exactly 512 bits and a secret below it.
     ///
-    /// `rng` must be cryptographically secure, and from `rand_core` 0.10. Equal random numbers give
-    /// equal keys. An optimised build takes about 30 ms on average for [`PrimeKind::Safe`], rarely
-    /// ten times that, and about 2 ms for [`PrimeKind::Plain`] (bench `uru/key/generate`).
+    /// `rng` must be cryptographically secure, and from `rand_core` 0.10. Equal random numbers
+    /// yield equal keys. An optimised build takes about 30 ms on average for [`PrimeKind::Safe`],
+    /// rarely ten times that, and about 2 ms for [`PrimeKind::Plain`] (bench `uru/key/generate`).
     #[cfg(feature = "keys")]
     #[must_use]
     pub fn generate<R>(kind: ServerKind, prime: PrimeKind, rng: &mut R) -> Self

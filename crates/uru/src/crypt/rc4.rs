@@ -37,7 +37,7 @@ pub struct Rc4 {
 }
 
 impl Rc4 {
-    /// Starts the key stream of one direction.
+    /// Starts the keystream of one direction.
     #[must_use]
     pub fn new(key: &SessionKey) -> Self {
         let mut state = Zeroizing::new([0; 256]);
@@ -68,7 +68,7 @@ impl Rc4 {
         }
     }
 
-    /// The next byte of the key stream.
+    /// The next byte of the keystream.
     fn next(&mut self) -> u8 {
         self.i = self.i.wrapping_add(1);
         let a = self.state[usize::from(self.i)];

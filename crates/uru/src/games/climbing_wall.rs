@@ -124,7 +124,7 @@ impl ClimbingWall {
         }
         match ready.get_mut(team_index(team)) {
             Some(ready) if !*ready => *ready = true,
-            _ => return Err(Refused::state("the team is ready already")),
+            _ => return Err(Refused::state("the team is already ready")),
         }
         if *ready == [true; 2] {
             self.phase = next;
@@ -142,7 +142,7 @@ impl ClimbingWall {
     ) -> Result<(), Refused> {
         let (index, count) = (team_index(team), usize::from(self.count));
         if self.placed.get(index) == Some(&true) {
-            return Err(Refused::state("the team is ready already"));
+            return Err(Refused::state("the team is already ready"));
         }
         let Some(blockers) = self.blockers.get_mut(index) else { return Ok(()) };
         match blockers.iter().position(|other| *other == blocker) {
@@ -157,7 +157,7 @@ impl ClimbingWall {
     fn enter(&mut self, table: &mut Table<'_>, from: u32, team: u8) -> Result<(), Refused> {
         self.in_phase(Phase::Climb)?;
         if self.entered.contains(&Some(from)) {
-            return Err(Refused::state("the player has entered already"));
+            return Err(Refused::state("the player has already entered"));
         }
         match self.entered.get_mut(team_index(team)) {
             Some(place) if place.is_none() => *place = Some(from),

@@ -212,7 +212,7 @@ impl<'t> Loading<'t> {
                 self.blame(at, targets, one, message.to_owned());
             }
         }
-        // Descriptors with lists of the removed ones have to go as well.
+        // Descriptors with lists of the removed ones must be removed as well.
         self.remove_dependents(targets);
     }
 

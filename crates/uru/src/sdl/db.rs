@@ -97,7 +97,8 @@ impl StateDb {
     /// Applies an update to an object's state; the first update creates it.
     ///
     /// # Errors
-    /// As [`ObjectState::apply`]; [`UpdateError::Full`] if there is no room for another state.
+    /// Those of [`ObjectState::apply`]; [`UpdateError::Full`] if there is no room for
+    /// another state.
     pub fn apply(
         &mut self,
         object: &Uoid<'_>,

@@ -56,7 +56,7 @@ pub enum CleanPolicy {
 /// Which times simple variables get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimePolicy {
-    /// The present time.
+    /// The current time.
     Now,
     /// The current time if the update has both bits, otherwise the time in the update.
     ///

@@ -11,7 +11,7 @@ use super::{encode_counted, take_counted};
 
 /// Text in one of the formats of the aliases below.
 ///
-/// The bytes are kept as received, so whatever is not valid UTF-16 or UTF-8 survives. `from`
+/// The bytes are kept as received, so anything that is not valid UTF-16 or UTF-8 survives. `from`
 /// accepts text of any length; encoding fails if the format cannot hold it.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Text<'d, F> {
@@ -54,7 +54,7 @@ pub trait TextFormat: Clone + PartialEq + 'static {
     /// The layout as the documentation shows it.
     fn layout() -> Cow<'static, str>;
 
-    /// The same as data.
+    /// The layout as data.
     fn shape() -> Shape;
 
     /// Reads the text and traces it.

@@ -1,7 +1,7 @@
 //! Walking a message without keeping it: the basis of the safety check and of linting.
 //!
 //! Every class of net messages and Plasma messages can be walked; the field list that defines its
-//! decoder also defines its walk. A walk reads every field and reports to a [`Guard`] whatever a
+//! decoder also defines its walk. A walk reads every field and passes a [`Guard`] everything that a
 //! server may object to. It builds no values, so it allocates nothing.
 
 mod field;

@@ -111,7 +111,7 @@ proptest! {
         prop_assert_eq!(&server.server_answer(&padded, seed).unwrap(), &key);
     }
 
-    /// Any client number gives a key or an error, and observers compute the same key.
+    /// Any client number yields a key or an error, and observers compute the same key.
     #[test]
     fn any_number_from_a_client(
         n in modulus(),

@@ -184,7 +184,7 @@ proptest! {
         prop_assert_eq!(stream.class(), raw);
     }
 
-    /// Editing the JSON of a deflated payload changes the payload; unedited JSON gives the same
+    /// Editing the JSON of a deflated payload changes the payload; unedited JSON yields the same
     /// bytes, whichever library compressed them.
     #[test]
     fn deflated_payloads_change_with_their_json(fill in 1..250_u8, level in 1..9_u32) {

@@ -152,7 +152,7 @@ fn every_child_lies_inside(tree: &Tree<'_>) {
     tree.roots().for_each(walk);
 }
 
-/// Arbitrary bytes give the same result with and without a trace, and everything that was decoded
+/// Arbitrary bytes yield the same result with and without a trace, and everything that was decoded
 /// can be displayed.
 fn check_arbitrary(format: &impl Format, bytes: &[u8]) {
     let mut plain = Reader::new(bytes);

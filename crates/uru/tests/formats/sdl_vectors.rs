@@ -259,7 +259,7 @@ fn update(set: &Descriptors, case: &Json) -> Outcome {
     let mut ours = ObjectState::of(&base);
     ours.apply(&update, MergePolicy::OURS, &now).map_err(|error| error.to_string())?;
     equal("after", &case["expect_after"], &state(ours.view()))?;
-    // Starting from an empty state, a client's rules give the same values.
+    // Starting from an empty state, a client's rules yield the same values.
     let mut client = ObjectState::new(base.descriptor.clone());
     for blob in [&base, &update] {
         client.apply(blob, MergePolicy::CLIENT, &now).map_err(|error| error.to_string())?;

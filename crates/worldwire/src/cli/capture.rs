@@ -236,10 +236,10 @@ use the file. `dissect -o NAME.pcapng` writes packets as they were captured inst
   worldwire export wireshark tera --data samples/tera -o tera.lua
   tshark -X lua_script:uru.lua -r plain.pcapng -Y 'uru.message.name == \"auth.AcctLoginRequest\"' -V
 
-The dissector is generated from the definitions that worldwire itself decodes with. It reads captures from \
+The dissector is generated from the same definitions that worldwire itself uses. It reads captures from \
 `export pcapng`, and plain streams with \"Decode As\". The command lists messages that \
 the dissector shows partly as bytes. Definitions with errors are reported and left out, with exit code 1. \
-docs/wireshark.md explains the names of its fields.")]
+docs/wireshark.md explains the names of the dissector's fields.")]
     Wireshark(ExportWireshark),
 }
 

@@ -59,7 +59,7 @@ With --account, the client runs steps, separated by +:
   say TEXT                  say something to everyone nearby
   whisper HANDLE TEXT       say something to one player
   emote NAME                play an emote
-  travel DISTRICT           go to another district, by its number, and wait until the character is there;
+  travel DISTRICT           go to another district, by its number, and wait for the character to arrive;
                             `other_districts` in mxo.toml lists the districts of `serve mxo`
   wait SECONDS              print who comes and goes, and what others say and do
   leave                     jack out and end the session; the character leaves after a few seconds

@@ -16,9 +16,9 @@ const NO_BREAK: &str = "\u{a0}";
 
 /// Why a command of the manual may be missing.
 #[cfg(not(feature = "network"))]
-const WITHOUT_NETWORK: &str = "\nThis program was built without the feature `network`: without servers and \
-                               the commands that manage them, clients, proxies, the page, and \
-                               `worldwire uru`.";
+const WITHOUT_NETWORK: &str = "\nThis program was built without the feature `network`: it has no servers and \
+                               no commands to manage them, no clients, proxies or browser pages, and \
+                               no `worldwire uru`.";
 
 /// Parses the command line, with the defaults from variables and settings files. Exits after
 /// printing help, the version or a usage error.

@@ -51,7 +51,7 @@ Arguments marked with * are documented only in the notes of server projects, not
     /// Search, check and convert game texts (.lang)
     #[command(subcommand, arg_required_else_help = true)]
     Lang(KiLang),
-    /// Check, draw and route navigation graphs (zone.nav, zonemap.nav)
+    /// Check and draw navigation graphs, and find routes in them (zone.nav, zonemap.nav)
     #[command(subcommand, arg_required_else_help = true)]
     Nav(KiNav),
     /// Search the game objects in archives, directories and files

@@ -245,7 +245,7 @@ With --folder, each file is marked current, different or missing, by size and CR
     #[command(after_help = "Example:
   worldwire ki files diff old/LatestFileList.bin new/LatestFileList.bin
 
-Exits with code 1 if they differ.")]
+The exit code is 1 if they differ.")]
     Diff(KiListDiff),
     /// Print the URLs of a revision, one per line
     #[command(after_help = "Examples:
@@ -286,6 +286,6 @@ pub(crate) enum KiTypesAction {
     #[command(after_help = "Example:
   worldwire ki op types diff old.json new.json
 
-Exits with code 1 if they differ.")]
+The exit code is 1 if they differ.")]
     Diff(KiListDiff),
 }

@@ -215,7 +215,7 @@ pub(crate) struct ClientKi {
     /// Read the password from the first line of a file; - is standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
-    /// Use UDP, also to zones; lost datagrams are not repeated
+    /// Use UDP, even to zones; lost datagrams are not resent
     #[arg(long)]
     pub(crate) udp: bool,
     /// MachineID to send

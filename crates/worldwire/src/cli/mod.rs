@@ -161,7 +161,7 @@ pub(crate) enum Command {
     #[cfg(feature = "network")]
     /// Show a capture, or a KI archive, in the browser
     #[command(after_help = "\
-Prints the page's address, which contains a token: only clients that have it can open the page. Ctrl-C
+The command prints the page's address, which contains a token: only clients that have it can open the page. Ctrl-C
 stops the program. Bookmarks and notes are saved beside the capture, in FILE.worldwire-notes.json.
 
 Examples:
@@ -188,7 +188,7 @@ The server's messages are indented.")]
   worldwire capture eth0 port 14617 --write night.pcapng --ring 24 --ring-time 1h --stop-after 24h
 
 This command runs tcpdump, or Wireshark's dumpcap if tcpdump is not installed. You need the \
-privileges that it requires. PACKETS is a filter in tcpdump's language.")]
+privileges that they require. PACKETS is a filter in tcpdump's language.")]
     Capture(LiveCapture),
     /// Export messages and dissectors for Wireshark, or downloaded files
     #[command(subcommand, arg_required_else_help = true)]
@@ -207,7 +207,7 @@ of its extcap directories: see docs/wireshark.md.")]
   worldwire filter 'auth.* and result != 0'
   worldwire filter 'S_CHAT and message contains \"hi\"' --data definitions/
 
-With FILTER, prints \"valid\", or reports syntax errors and unknown names of messages and fields, with \
+With FILTER, the command prints \"valid\", or reports syntax errors and unknown names of messages and fields, with \
 exit code 1.")]
     Filter(FilterArguments),
     /// Summarise the conversations and messages of a capture
@@ -295,7 +295,7 @@ see docs/conformance.md. The exit code is 1 if a vector fails.")]
     /// Play one side of a recorded conversation to a live peer
     #[command(after_help = "\
 The recorded side's messages are sent in order, each once the peer has sent everything that was recorded
-before it. Keys, logins, session IDs and transaction IDs are adapted as the protocol defines; --rules
+before it. Keys, logins, session IDs and transaction IDs are adapted as the protocol requires; --rules
 changes other values. If the live side differs, the replay stops with exit code 1 and explains how.
 
 The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks

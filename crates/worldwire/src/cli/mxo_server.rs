@@ -18,7 +18,7 @@ pub(crate) enum MxoServerCommand {
     /// Export a server's public key for clients
     #[command(subcommand, arg_required_else_help = true)]
     Keys(MxoKeys),
-    /// Change the weather of a running server, for everyone in its worlds
+    /// Change the weather on a running server, for everyone in its worlds
     #[command(after_help = "Examples:
   worldwire mxo sky bluesky1
   worldwire mxo sky Halloween_Event,Winter3HalloweenFlyEyeTSEC --server /srv/mxo")]

@@ -45,7 +45,7 @@ Examples:
     /// Relay clients of The Matrix Online to an auth server, a margin server and a world
     #[command(after_help = "\
 With the server's private key, or a signing key that clients trust, the proxy decrypts the login and
-learns the key of every session. Otherwise --keys must contain it.
+learns the key of every session. Otherwise --keys must supply it.
 
 Examples:
   worldwire proxy mxo --to 203.0.113.5:10000 --auth 203.0.113.5:11000 --server-key mxo/auth.pem

@@ -23,8 +23,8 @@ shard.toml, and prints the lines that a client's server.ini needs. On later star
 that run only. Ctrl-C or SIGTERM stops the shard.
 
 With --standby, several processes share a PostgreSQL database. One serves the shard; the others take over
-when it fails or stops. Start all of them with --standby, each with its own folder: see docs/cluster.md,
-also for fronts, which serve logins and files on other machines.
+when it fails or stops. Start all of them with --standby, each with its own folder. docs/cluster.md
+explains this, and how fronts serve logins and files on other machines.
 
 Examples:
   worldwire serve uru
@@ -57,7 +57,7 @@ SIGTERM stops the server.
 --open-world runs only a world, over UDP, without a folder and without logins. On loopback, its default
 key is well known. To serve other machines, set --key; `random` generates one.
 
-A scene defines the world's objects: doors that open and close, people who walk.
+A scene defines the world's objects, such as doors that open and close, and people who walk.
 
 Examples:
   worldwire serve mxo

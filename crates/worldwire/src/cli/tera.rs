@@ -306,10 +306,10 @@ pub(crate) enum TeraMap {
 
 Opcodes are matched by how well definitions fit, by the shape of their messages, and by their position in
 the conversation. Each line of the map states the lead over the next best name, which is not the only
-criterion for certainty. Uncertain matches are comments, with ? in place of a name. Only names with
-messages in the old capture are proposed. For opcodes that none of the remaining names fits, comments at
-the end list the commands (tera def rank) that try every definition on them and add the results to the
-map.")]
+criterion for certainty. Uncertain matches are comments; ? marks opcodes for which no name is proposed.
+Only names with messages in the old capture are proposed. For opcodes that none of the remaining names
+fits, comments at the end list the commands (tera def rank) that try every definition on them and add the
+results to the map.")]
     Carry {
         /// Capture of the old build
         #[arg(long, value_name = "CAPTURE")]

@@ -132,7 +132,7 @@ pub(crate) enum UruCommand {
         #[command(flatten)]
         shard: UruShard,
     },
-    /// List the running games: where, since when, and who plays
+    /// List the running games: who is playing, where, and since when
     ///
     /// These are the small games of ages, such as the Heek table and marker games, that shard.toml
     /// switches on. The shard must be running. Times are in UTC.
@@ -448,7 +448,7 @@ pub(crate) enum UruVault {
     },
     /// Remove nodes that players deleted or never placed
     ///
-    /// Without --apply, only shows how many nodes of each type would be removed. Nodes of players
+    /// Without --apply, the command only shows how many nodes of each type would be removed. Nodes of players
     /// who are online, and nodes changed within the last hour, are kept. Everything is removed in
     /// one transaction, even on a running shard. Make a backup first.
     #[command(after_help = "Examples:
@@ -490,7 +490,7 @@ Examples:
     },
     /// Replace the whole vault with an exported one
     #[command(
-        after_help = "The file is checked first, as by `check`, and imported completely or not at all. Existing accounts are
+        after_help = "The file is checked first, as with `vault check`, and imported completely or not at all. Existing accounts are
 kept; others are created without a password. No player may be logged in.
 
 With --from, accounts keep their passwords, and data that cannot be imported is listed. The shard must be

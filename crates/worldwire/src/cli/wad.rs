@@ -94,7 +94,7 @@ them, are encoded, as `ki wad update` does with new files.")]
   worldwire ki wad update Root.wad --from changed/ --remove 'Old/**' -o Root.new.wad
 
 Unchanged files are copied as stored; bytes that belong to no file are dropped. Objects that `ki wad
-extract --decode` wrote as JSON or XML are encoded if they were changed; files that are text in the archive
+extract --decode` wrote as JSON or XML are encoded if they have changed; files that are text in the archive
 stay text. Every change is listed: + added, - removed, ~ changed.")]
     Update {
         /// Archive; - is standard input

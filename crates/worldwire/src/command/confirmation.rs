@@ -20,7 +20,7 @@ pub(crate) fn confirm(confirmation: Confirmation, loss: &str) -> Result<(), Fail
     match read {
         Ok(true) => Ok(()),
         Ok(false) => Err(Failure::Run("nothing was deleted".to_owned())),
-        Err(error) => Err(Failure::Run(format!("cannot read an answer: {}", reason(&error)))),
+        Err(error) => Err(Failure::Run(format!("cannot read the answer: {}", reason(&error)))),
     }
 }
 

@@ -143,7 +143,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         let hidden = reading.hidden.load(Ordering::Relaxed);
         if hidden > 0 {
             let problems = counted(hidden, "problem");
-            say(format_args!("{problems} hidden by the filter; `or problem` shows problems too"));
+            say(format_args!("{problems} hidden by the filter; add `or problem` to show them"));
         }
         for (text, messages) in advice.into_inner().unwrap_or_default() {
             say(format_args!("{} {text}", counted(messages, "message")));

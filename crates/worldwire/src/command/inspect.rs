@@ -21,7 +21,7 @@ use crate::output::{Failure, Interruption, Scratch, complain, print, reason, say
 
 pub(crate) fn run(arguments: &Inspect, common: &Common) -> Result<(), Failure> {
     if arguments.file == Path::new("-") {
-        let problem = "-: the page reads the capture again and again; save it to a file first";
+        let problem = "-: the page reads the capture repeatedly; save it to a file first";
         return Err(Failure::Run(problem.to_owned()));
     }
     let loaded = definitions::load(&arguments.knowledge.data, common)?;

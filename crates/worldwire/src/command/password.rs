@@ -51,7 +51,7 @@ pub(crate) fn known(file: Option<&Path>) -> Result<String, Failure> {
 
 fn ask(prompt: &str) -> Result<String, Failure> {
     rpassword::prompt_password(prompt)
-        .map_err(|error| Failure::Run(format!("cannot read a password: {}", reason(&error))))
+        .map_err(|error| Failure::Run(format!("cannot read the password: {}", reason(&error))))
 }
 
 fn first_line(text: &str) -> String {

@@ -251,7 +251,7 @@ impl Parser<'_> {
         let name = key.get_ref();
         let help = match nearest(name, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("known here are {}", known.join(", ")),
+            None => format!("valid keys here: {}", known.join(", ")),
         };
         self.mistake(key.span(), format!("unknown key `{name}`"), Some(help));
     }
@@ -267,7 +267,7 @@ impl Parser<'_> {
     fn text(&mut self, value: &Value<'_>) -> Option<(String, Range<usize>)> {
         let text = value.get_ref().as_str();
         if text.is_none() {
-            self.mistake(value.span(), "must be a text in quotes", None);
+            self.mistake(value.span(), "must be text in quotes", None);
         }
         text.map(|text| (text.to_owned(), value.span()))
     }
@@ -312,7 +312,7 @@ color = 'crimson'
         let mistakes = mistakes.expect_err("it has mistakes");
         let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
         let begins = [
-            "x/worldwire.toml:1:19: error: must be a text in quotes",
+            "x/worldwire.toml:1:19: error: must be text in quotes",
             "x/worldwire.toml:2:1: error: unknown key `kyes` (did you mean `keys`?)",
             "x/worldwire.toml:3:8: error: must be one of relative, utc, local, delta",
             "x/worldwire.toml:4:12: error: must be a whole number",

@@ -222,7 +222,7 @@ impl Sources {
         let hint = match (nearest(asked, names()), names().next()) {
             (Some(near), _) => format!("did you mean \"{near}\"?"),
             (None, Some(_)) => {
-                format!("the settings have {}", names().collect::<Vec<_>>().join(", "))
+                format!("the profiles are {}", names().collect::<Vec<_>>().join(", "))
             }
             (None, None) => format!("write [profile.{asked}] in {FILE}"),
         };

@@ -500,7 +500,7 @@ fn doctor_says_where_states_lack_descriptors() {
     let doctor = ["doctor", "uru-age.pcapng", "--keys", "uru-keys.toml"];
     let (out, err, code) = worldwire(&doctor);
     assert_eq!(code, 1, "{err}");
-    let wanted = "2 messages with an object state (SDL) shown as bytes: give descriptors";
+    let wanted = "2 messages with an object state (SDL) shown as bytes: supply descriptors";
     let line = out.lines().find(|line| line.contains(wanted)).unwrap();
     assert!(line.contains("(first in packet "), "{line}");
     let mut findings = out.lines().filter(|line| line.starts_with('#'));

@@ -63,7 +63,7 @@ fn missing_definitions_are_named() {
             "S_NOTHING",
             "samples/tera",
             "tera.packet",
-            "give definitions (.def) and the opcode map with --data",
+            "supply definitions (.def) and the opcode map with --data",
         ),
         (
             "samples/ki-login.pcapng",
@@ -71,7 +71,7 @@ fn missing_definitions_are_named() {
             "MSG_NOTHING",
             "samples/ki-messages",
             "ki.dml",
-            "give message XML of this revision with --data",
+            "supply this revision's message XML with --data",
         ),
     ] {
         let run = |words: &[&str], input: &str| {

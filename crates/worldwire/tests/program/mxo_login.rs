@@ -151,7 +151,7 @@ fn players_log_in_and_play() {
     let (code, out, err) = serving
         .client("neo", &"login + load Neo + enter + wait 0.2".split(' ').collect::<Vec<_>>());
     assert!(
-        code == Some(0) && out.contains("loads district 1; weather: bluesky1\n"),
+        code == Some(0) && out.contains("loading district 1; weather: bluesky1\n"),
         "{out} {err}"
     );
     let character = |words: &[&str]| run(&[&["mxo", "character"], words, &server].concat());

@@ -214,7 +214,7 @@ fn another_servers_key_reads_nothing_and_stops_nobody() {
         "the request is not encrypted with the given key",
         "the account has not logged in through this relay",
         "the messages after the challenge are encrypted, and no key was given",
-        "are encrypted, and no key was given; give the session's key",
+        "are encrypted, and no key was given; supply the session's key",
     ] {
         assert!(
             proxied.proxy.said.contains(wanted) || {

@@ -207,7 +207,7 @@ fn an_object_in_a_message_can_be_made_and_changed() {
     assert!(code == 1 && err.contains("CharacterInfo.object.m_points"), "{err}");
     fs::write(&json, &told).unwrap();
     let (code, _, err) = run(&[&"encode", &"ki.dml", &json]);
-    assert!(code == 1 && err.contains("give a type list with --data"), "{err}");
+    assert!(code == 1 && err.contains("supply a type list with --data"), "{err}");
     // There may be none.
     assert_eq!(encode(&message("{\"object\":null}")).0, 0);
     assert!(decode().contains("\"object\":null"));

@@ -243,7 +243,7 @@ fn own(line: &str) -> Vec<&str> {
 fn the_readme_recipe_changes_a_message() {
     let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
     let readme = fs::read_to_string(readme).unwrap();
-    let (_, chapter) = readme.split_once("## Change a message on its way\n").unwrap();
+    let (_, chapter) = readme.split_once("## Change a message in transit\n").unwrap();
     let recipe = chapter.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
     let lines: Vec<&str> = recipe.lines().collect();
     let [serve, account, rules, relay, visit] = lines[..] else { panic!("five lines: {recipe}") };

@@ -9,9 +9,9 @@ use crate::{Sampler, Side};
 pub enum Operation<'d> {
     /// A side's next bytes arrive.
     Bytes(Side, &'d [u8]),
-    /// A datagram of a side arrives.
+    /// A datagram from a side arrives.
     Datagram(Side, &'d [u8]),
-    /// Bytes of a side are missing.
+    /// Bytes from a side are missing.
     Gap(Side, u64),
     /// A side's stream ends.
     End(Side),

@@ -106,7 +106,7 @@ impl Ages {
         }
     }
 
-    /// Takes variables of an object. The same change reaches several clients, but counts once.
+    /// Records variables of an object. The same change reaches several clients, but counts once.
     pub(super) fn change(
         &mut self,
         stream: u64,
@@ -233,7 +233,7 @@ impl Object {
         size(&self.variables) + self.bytes
     }
 
-    /// Takes variables.
+    /// Records variables.
     fn change(&mut self, variables: &[NamedValue], moment: Moment) {
         let known = |new: &NamedValue| {
             self.variables.iter().any(|own| own.same_name(new) && own.value == new.value)

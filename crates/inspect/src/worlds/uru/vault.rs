@@ -68,7 +68,7 @@ impl Vault {
         (self.nodes.len(), self.references, self.is_full)
     }
 
-    /// Takes fields of a node.
+    /// Records fields of a node.
     pub(super) fn change(
         &mut self,
         id: u32,

@@ -17,7 +17,7 @@ pub struct Collision<'d> {
     pub collision_flags: CollisionFlags,
     /// The mesh, if it is one.
     pub mesh: Option<Mesh>,
-    /// The first type, if it differs from that of [`Self::params`]. Only
+    /// The first type, if it differs from the type of [`Self::params`]. Only
     /// [`BcdFile::open`](super::BcdFile::open) accepts such a file, which cannot be encoded.
     pub other_type: Option<CollisionType>,
     /// The name.

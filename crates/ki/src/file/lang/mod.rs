@@ -1,6 +1,6 @@
 //! Locale files (`.lang`): the texts of the game in one language.
 //!
-//! The files are UTF-16LE with the byte order mark `FF FE`. Lines end only with CR LF: a single CR
+//! The files are UTF-16LE with the byte-order mark `FF FE`. Lines end only with CR LF: a single CR
 //! or LF, U+001E, U+2028 and the like are text. The first line is a number, a colon and the name,
 //! which is also the file name; after it, each entry has three lines.
 //!
@@ -90,10 +90,10 @@ impl<'d> LangFile<'d> {
     }
 
     /// Decodes a file for tools, with warnings instead of errors where possible: a missing or
-    /// big-endian byte order mark, half a unit at the end, a last line without its end, an
+    /// big-endian byte-order mark, half a unit at the end, a last line without its end, an
     /// incomplete entry (it is skipped), an unusual spelling of the number, unpaired surrogates.
-    /// Neither an empty file nor a file of zeros has entries. Files of zeros are what archives
-    /// contain in place of files that are not downloaded yet.
+    /// Neither an empty file nor a file of zeros has entries. Archives contain files of zeros in
+    /// place of files that have not been downloaded yet.
     pub fn open(bytes: &'d [u8], limits: &'d Limits) -> Result<(Self, Vec<String>)> {
         if bytes.iter().all(|byte| *byte == 0) {
             return Ok((Self::default(), vec!["is empty; not downloaded yet?".to_owned()]));
@@ -226,7 +226,7 @@ impl<'d> LangFile<'d> {
         Self { number: u32::from(sampler.below(4) > 0), name, entries }
     }
 
-    /// Decodes the lines after the byte order mark. Without `warnings`, everything must be valid.
+    /// Decodes the lines after the byte-order mark. Without `warnings`, everything must be valid.
     fn lines<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         warnings: &mut Option<Vec<String>>,
@@ -440,7 +440,7 @@ fn text_of(json: &Json) -> Result<WStr<'static>> {
     Ok(WStr::from_units(units))
 }
 
-/// The error for bytes without a valid byte order mark.
+/// The error for bytes without a valid byte-order mark.
 fn no_mark(bytes: &[u8]) -> Error {
     let error = match bytes.get(..2).unwrap_or(bytes) {
         [] => Error::malformed("", "is empty"),

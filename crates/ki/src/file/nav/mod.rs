@@ -173,9 +173,9 @@ impl<'d> NavFile<'d> {
         Ok(packed)
     }
 
-    /// Reads a file from JSON: that of a traced decode, or the two shapes that katsuba writes,
-    /// `{"nodes", "links"}` and `{"graph": {...}, "zone_names"}`. If `last_id` is missing, it is
-    /// the largest ID.
+    /// Reads a file from the JSON of a traced decode, or from either of the two shapes that katsuba
+    /// writes, `{"nodes", "links"}` and `{"graph": {...}, "zone_names"}`. If `last_id` is missing,
+    /// it is the largest ID.
     pub fn from_json(json: &Json) -> Result<NavFile<'static>> {
         let mut fields = FieldsOf::new(json)?;
         let zone_names = fields.given_optional("zone_names").map(Many::from_json).transpose();

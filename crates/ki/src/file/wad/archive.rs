@@ -1,4 +1,4 @@
-//! Reading archives: look-ups, checks, inflating.
+//! Reading archives: lookups, checks, inflating.
 
 use flate2::{Decompress, FlushDecompress};
 use libdeflater::{DecompressionError, Decompressor};
@@ -76,8 +76,8 @@ impl<'d> Archive<'d> {
         })
     }
 
-    /// Checks the CRC of an entry and returns its stored bytes. `Ok(None)` means that it is not
-    /// downloaded yet: zeros fill its space.
+    /// Checks the CRC of an entry and returns its stored bytes. `Ok(None)` means that it has not
+    /// been downloaded yet: zeros fill its space.
     ///
     /// # Errors
     /// Those of [`Self::stored`]; Malformed, if the CRC is wrong.
@@ -185,8 +185,8 @@ impl<'d> Archive<'d> {
         Ok(())
     }
 
-    /// Entries whose data begins inside that of another, as pairs of indices: the earlier entry,
-    /// and the one that begins inside it.
+    /// Entries whose data begins inside another's data, as pairs of indices: the earlier entry, and
+    /// the one that begins inside it.
     #[must_use]
     pub fn overlaps(&self) -> Vec<(usize, usize)> {
         let mut ranges = self.ranges();

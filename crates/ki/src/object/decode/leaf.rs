@@ -140,7 +140,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             Ok(number) => Ok(make(number)),
             Err(UnknownOption(name)) => {
                 let choices = property.choices.as_deref();
-                // The search takes time, so hostile streams get it only a limited number of times.
+                // The search is slow, so a stream can trigger it only a limited number of times.
                 let near = choices.filter(|_| self.notes.len() < MAX_NOTES);
                 let near = near.and_then(|choices| choices.names().nearest(&name));
                 let error = Error::malformed(

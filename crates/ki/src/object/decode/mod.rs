@@ -236,7 +236,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         }
     }
 
-    /// The tag of the class of a pair of block and type.
+    /// The class tag for a pair of block and type.
     fn core_class(&self, class: Option<&CoreClass>, id: CoreId) -> Result<u32> {
         match class.map(|class| (class, class.tag(self.classes))) {
             Some((_, Some(tag))) if tag != 0 => Ok(tag),
@@ -268,7 +268,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         if self.options.core.is_some() { 6 } else { 4 }
     }
 
-    /// Adds a note if an object's class is unrelated to that of its property.
+    /// Adds a note if an object's class is unrelated to its property's class.
     #[cold]
     fn check_base<T>(&mut self, reader: &Reader<'_, T>, wanted: u32, class: &Class) {
         let Some(wanted) = self.classes.get(wanted) else { return };

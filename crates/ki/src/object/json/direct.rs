@@ -13,7 +13,7 @@ use crate::object::value::Object;
 use crate::object::visitor::{CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Classes, Property, PropertyKind};
 
-/// Reads the object of a text that has the form that this crate writes.
+/// Reads an object from text in the form that this crate writes.
 pub(super) fn parse(
     classes: &Classes,
     json: &str,

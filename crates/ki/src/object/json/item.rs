@@ -128,7 +128,7 @@ impl Item {
         }
     }
 
-    /// The value of a key of an object.
+    /// The value of an object's key.
     pub(super) fn get(&self, key: &str) -> Option<&Self> {
         match self {
             Self::Object(entries) => {

@@ -12,7 +12,7 @@ use crate::schema::classes::{Class, Classes, Tuple};
 /// An object with all its contents in flat memory: nodes in reading order and one buffer of bytes.
 ///
 /// It refers to classes and properties by index, so all access needs the [`Classes`] that it was
-/// made with; other classes are detected only if they lack an index. Decoding into an existing
+/// created with; other classes are detected only if they lack an index. Decoding into an existing
 /// object replaces its contents and reuses its memory. Two objects are equal if they hold the same
 /// values in the same order.
 #[derive(Clone, Debug)]
@@ -138,7 +138,7 @@ impl Object {
         self.nodes.is_empty()
     }
 
-    /// The outermost value: an object or null. `None` if it is empty or was made with different
+    /// The outermost value: an object or null. `None` if it is empty or was created with different
     /// classes.
     #[must_use]
     pub fn root<'a, 'c>(&'a self, classes: &'c Classes) -> Option<ValueRef<'a, 'c>> {
@@ -168,7 +168,7 @@ impl Object {
     /// Reports everything to a visitor, in order.
     ///
     /// # Errors
-    /// Those of the visitor; Value, if the object was made with different classes.
+    /// Those of the visitor; Value, if the object was created with different classes.
     pub fn visit<'c, V: Visitor<'c>>(&self, classes: &'c Classes, visitor: &mut V) -> Result<()> {
         self.known_root(classes)?.visit(visitor)
     }
@@ -178,7 +178,7 @@ impl Object {
         Self { max_nodes: self.max_nodes, ..Self::new() }
     }
 
-    /// The size of its data in bytes, including that of removed values.
+    /// The size of its data in bytes, including the data of removed values.
     #[cfg(test)]
     pub(in crate::object) fn data_bytes(&self) -> usize {
         self.data.len()

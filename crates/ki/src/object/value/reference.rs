@@ -86,7 +86,7 @@ impl<'a, 'c> ValueRef<'a, 'c> {
         self.object.leaf(self.node()?.stored)
     }
 
-    /// A non-negative whole number, including those of enumerations and sets of flags.
+    /// A non-negative whole number, including the numbers of enumerations and sets of flags.
     #[must_use]
     pub fn unsigned(&self) -> Option<u64> {
         match self.leaf()? {
@@ -134,7 +134,7 @@ impl<'a, 'c> ValueRef<'a, 'c> {
         Children { of: *self, index: self.index + 1, end: self.index + count }
     }
 
-    /// The value of a property of an object.
+    /// The value of an object's property.
     #[must_use]
     pub fn property(&self, name: &str) -> Option<Self> {
         let property = self.class?.property(name)?;
@@ -154,7 +154,7 @@ impl<'a, 'c> ValueRef<'a, 'c> {
     /// Reports it to a visitor in order, without recursion.
     ///
     /// # Errors
-    /// Those of the visitor; Value, if the object was made with different classes.
+    /// Those of the visitor; Value, if the object was created with different classes.
     pub fn visit<V: Visitor<'c>>(&self, visitor: &mut V) -> Result<()> {
         let mut open = Vec::new();
         let mut outcome = self.traverse(visitor, &mut open);

@@ -87,7 +87,7 @@ impl<'x> Element<'x> {
         self.attributes()?.key.as_deref()
     }
 
-    /// Whether it is not an element of its container but marks it as empty.
+    /// Whether it marks its container as empty rather than being one of its elements.
     pub(super) fn is_none(self) -> bool {
         let is_none = self.attributes().is_some_and(|attributes| attributes.is_none);
         is_none && self.children().next().is_none() && self.text().trim().is_empty()

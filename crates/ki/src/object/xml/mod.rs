@@ -13,11 +13,11 @@
 //! </Objects>
 //! ```
 //!
-//! A container repeats its element, with an optional `key` that gives the order. An empty element
+//! A container repeats its element, with an optional `key` that states the order. An empty element
 //! is null, the empty string, or 0. A number that has a name among its property's options is
-//! written as that name. An empty container is therefore written as one element with a
-//! count, which other programs read as an empty element: `<m_names count="0"/>`. Colours are
-//! hexadecimal digits: alpha, red, green, blue. Properties without an element are missing.
+//! written as that name. An empty container is therefore written as one element with a count, which
+//! other programs read as an empty element: `<m_names count="0"/>`. Colours are hexadecimal digits:
+//! alpha, red, green, blue. Properties without an element are missing.
 
 mod document;
 mod write;

@@ -271,7 +271,7 @@ pub struct Choices {
     pub(super) is_signed: bool,
     /// The list's `__DEFAULT`: the value that new objects have, such as the name of an option.
     pub default: Option<Box<str>>,
-    /// The list's `__BASECLASS`: the class that objects of the property are of or derived from.
+    /// The list's `__BASECLASS`: the class that objects of the property have or derive from.
     pub base_class: Option<Box<str>>,
 }
 
@@ -398,11 +398,11 @@ impl Choices {
         text.split('|').try_fold(0, |bits, name| self.parse(name).map(|bit| bits | bit).ok_or(name))
     }
 
-    /// Appends text for a number that [`parse`](Self::parse) reads back: its name or its digits,
-    /// hexadecimal if some option is named like the decimal digits.
+    /// Appends text for a number that [`parse`](Self::parse) reads back: its name or its digits, in
+    /// hexadecimal if the decimal digits are also the name of an option.
     pub fn push_name(&self, number: u32, out: &mut String) {
         let name = self.names.name(i64::from(number));
-        // A name with blanks around it would not parse back.
+        // A name with leading or trailing blanks would not parse back.
         match name.filter(|name| self.parse(name) == Some(number)) {
             Some(name) => out.push_str(name),
             None => {
@@ -434,8 +434,8 @@ impl Choices {
     }
 }
 
-/// Whether a name can stand for a plain number. Text that starts like a number is one, and blanks
-/// around a name do not survive XML.
+/// Whether a name can stand for a plain number. Text that starts like a number is one, and leading
+/// and trailing blanks do not survive XML.
 fn is_plain_name(name: &str) -> bool {
     let starts_like_number = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.');
     !name.is_empty() && !name.starts_with(starts_like_number) && name.trim() == name

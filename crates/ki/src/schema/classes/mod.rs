@@ -382,8 +382,8 @@ impl Property {
         self.class
     }
 
-    /// The index of the class that its objects are of or derived from, if known: that of the list's
-    /// `__BASECLASS`, or else the one that its type names.
+    /// The index of the class that its objects have or derive from, if known: the list's
+    /// `__BASECLASS`, or else the class that its type names.
     #[inline]
     #[must_use]
     pub fn base(&self) -> Option<u32> {

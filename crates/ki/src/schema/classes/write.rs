@@ -120,7 +120,7 @@ fn push_property(property: &Property, version: ListVersion, out: &mut String) {
             out.push_str(": ");
         };
         for (_, name) in choices.names().iter() {
-            // Readers expect numbers of at least 0, also for negative ones.
+            // Readers expect unsigned numbers, even for negative values.
             let number = choices.number(name).unwrap_or(0);
             key(name, out);
             let quote = if version == ListVersion::One { "\"" } else { "" };

@@ -7,8 +7,8 @@ use super::{END, Endpoint, MAX_PLAIN_BYTES, Part, Phase};
 use crate::connection::event::News;
 use crate::frame::{Hello, Plain, RccFlags, SequenceWord};
 
-/// How many empty sections a server sends after each hello or packet of a client, since they may go
-/// to a forged address.
+/// The maximum number of empty sections that a server sends after each hello or packet from a
+/// client, since they may go to a forged address.
 const MAX_PROBES: u32 = 4;
 /// How often a client repeats its first acknowledgement until the server acknowledges a packet.
 /// Servers are not known to acknowledge packets without sections.

@@ -40,7 +40,7 @@ enum Phase {
         number: u64,
         again_at: Option<Duration>,
     },
-    /// The connection has ended, and packets are not tracked any more.
+    /// The connection has ended, and packets are no longer tracked.
     Over,
 }
 
@@ -76,12 +76,13 @@ pub struct Endpoint {
     ping: u32,
     /// Server: packets up to this one with objects were probes.
     last_probe: u64,
-    /// Server: how many more may be sent until the client is heard again.
+    /// Server: how many more may be sent until the client is heard from again.
     probes_left: u32,
     /// Whether the other side has acknowledged a packet with sections.
     is_confirmed: bool,
-    /// Client: the first packet that acknowledges one of the server's, whether the server has
-    /// acknowledged it or a later one, and how many were sent only because it had not.
+    /// Client: the first packet that acknowledges one of the server's packets; whether the server
+    /// has acknowledged that packet or a later one; and how many packets were sent only because it
+    /// had not.
     first_ack: Option<SequenceNumber>,
     is_acknowledged: bool,
     extra_acks: u32,
@@ -184,7 +185,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Sends the simulation time with the next packet that RPC messages begin.
+    /// Sends the simulation time with the next packet that begins with RPC messages.
     pub(super) fn set_sim_time(&mut self, time: Float) {
         self.outbox.set_sim_time(time);
     }

@@ -172,7 +172,7 @@ pub trait Model: fmt::Debug + Send {
         effects: &mut Effects,
     );
 
-    /// A message was added outside of a handler.
+    /// A message was added outside a handler.
     fn added(&mut self, to: Side, body: Vec<u8>);
 
     /// The proxy has reported that a message is held at a breakpoint.
@@ -204,7 +204,7 @@ pub trait Model: fmt::Debug + Send {
         let _ = from;
     }
 
-    /// A side's messages need not arrive any more.
+    /// A side's messages no longer need to arrive.
     fn abandon(&mut self, from: Side);
 
     /// Checks that everything from a side has arrived, since its stream has ended.

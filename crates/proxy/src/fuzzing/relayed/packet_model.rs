@@ -76,7 +76,7 @@ impl PacketModel {
 
 impl Direction {
     /// Notes the arrival of added contents. Returns what the other end itself has sent: objects are
-    /// added before those in a packet.
+    /// added before a packet's own objects.
     fn take_added(&mut self, mut body: Vec<u8>) -> Option<Vec<u8>> {
         if body.first() != Some(&OBJECTS) {
             let Some(added) = self.added.remove(&identity(&body)) else { return Some(body) };

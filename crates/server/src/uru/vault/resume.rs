@@ -162,7 +162,7 @@ impl VaultState {
         let waiting = self.waiting().values();
         let waiting = waiting.filter_map(|id| Some((*id, self.sessions().get(id)?.player)));
         let waiting: Vec<_> = waiting.collect();
-        // All at once: for each content that is missing, the request runs again.
+        // Ask for all contents at once: whenever some are missing, the whole request runs again.
         let info = |player| self.graph().child(player, NodeType::PlayerInfo, None);
         self.need(&waiting.iter().filter_map(|(_, player)| info(*player)).collect::<Vec<_>>())?;
         for (connection, _) in &waiting {

@@ -20,7 +20,7 @@ pub(super) struct List {
     pub(super) number: Option<u32>,
 }
 
-/// The extent of an element of an interleaved list.
+/// The extent of an element in an interleaved list.
 #[derive(Clone, Copy)]
 pub(super) struct Extent {
     round: u32,

@@ -9,7 +9,7 @@
 //! | `vec3` | `{"x": 1.0, "y": 2.0, "z": 3.0}` |
 //! | `vec3fa` | the same in radians; a component that is not a whole number of units is `{"units": 0.5}` |
 //! | `skillid` | `{"type": 1, "npc": false, "huntingZoneId": 0, "id": 1101, "reserved": 0}`, a bare ID, or `"A500:1101"` |
-//! | `customize` | an object of its eight looks, or one number |
+//! | `customize` | an object with its eight features, or one number |
 //! | `string` | a string; `{"$hex": ...}` with UTF-16LE if it is not valid Unicode |
 //! | `bytes` | `{"$hex": "00ff"}` |
 //! | `array`, rows | an array |

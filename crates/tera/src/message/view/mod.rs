@@ -35,8 +35,8 @@ pub use list::ListView;
 /// Records and lists borrow from the view (`'v`), texts and bytes from the message (`'d`), and
 /// names from the plan (`'p`). Texts, bytes and names can outlive the view.
 ///
-/// An error has the path of the field, relative to the record that was asked: `members[3].name`. If
-/// a body before the field is faulty, the error has that body's path in the message.
+/// An error has the path of the field, relative to the record that was accessed: `members[3].name`.
+/// If a body before the field is faulty, the error has that body's path in the message.
 ///
 /// ```
 /// # use worldwire_tera::message::{HeaderForm, Item, View};

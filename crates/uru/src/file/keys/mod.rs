@@ -123,13 +123,13 @@ impl KeyRing {
         collector.finish()
     }
 
-    /// Adds a server's key pair, replacing whatever is known for that server.
+    /// Adds a server's key pair, replacing everything known for that server.
     pub fn insert_private(&mut self, key: PrivateKey) {
         let at = slot(key.kind());
         self.servers[at] = Some(Box::new(Entry::Private(key)));
     }
 
-    /// Adds the public key of a server, replacing whatever is known for that server. A private key
+    /// Adds the public key of a server, replacing everything known for that server. A private key
     /// that it belongs to is kept.
     pub fn insert_public(&mut self, key: PublicKey) {
         let known = self.private(key.kind()).is_some_and(|private| *private.public() == key);

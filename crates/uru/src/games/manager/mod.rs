@@ -211,7 +211,7 @@ impl GameManager {
         }
     }
 
-    /// Handles the answer to [`GameEvent::Markers`]. Answers to requests of players who have left
+    /// Handles the answer to [`GameEvent::Markers`]. Answers to requests from players who have left
     /// are ignored.
     pub fn marker_answer(&mut self, ticket: Ticket, answer: &MarkerAnswer) {
         if let Some(opening) = self.opening.remove(&ticket) {

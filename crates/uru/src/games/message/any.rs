@@ -36,9 +36,9 @@ pub mod server {
             None = 0,
             /// The sender is not the owner.
             NotOwner = 1,
-            /// The player was invited already.
+            /// The player was already invited.
             AlreadyInvited = 2,
-            /// The player is in the game already.
+            /// The player is already in the game.
             AlreadyJoined = 3,
             /// The game has started.
             GameStarted = 4,

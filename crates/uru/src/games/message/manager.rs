@@ -31,7 +31,7 @@ wire_enum! {
         GameOver = 4,
         /// The game is full.
         MaxPlayers = 5,
-        /// The player is in the game already.
+        /// The player is already in the game.
         AlreadyJoined = 6,
         /// The player was not invited.
         NoInvite = 7,

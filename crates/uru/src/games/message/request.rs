@@ -44,10 +44,10 @@ pub enum CreateData<'a> {
     /// For a game that needs none. Most clients send one byte of uninitialised memory; it is
     /// neither kept nor shown.
     Nothing {
-        /// Whether there is that byte.
+        /// Whether that byte is present.
         filler: bool,
     },
-    /// Of a wrong length, or for an unknown type of game.
+    /// Data of the wrong length, or for an unknown type of game.
     Other(Cow<'a, [u8]>),
 }
 
@@ -169,7 +169,7 @@ impl<'a> CreateData<'a> {
             return Ok(());
         }
         let error = Error::value("the data of this type of game", "the data of another type");
-        Err(error.inside(DATA).hint("give the bytes as {\"$hex\": \"00\"}"))
+        Err(error.inside(DATA).hint("write the bytes as {\"$hex\": \"00\"}"))
     }
 
     fn into_owned(self) -> CreateData<'static> {

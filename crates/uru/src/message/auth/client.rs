@@ -442,8 +442,8 @@ messages! {
         account_name "accountName": Str<'a, 64>,
     }
 
-    /// Requests a game server's address as a host name. The number is H'uru's, the layout that of
-    /// two servers; no known client sends it.
+    /// Requests a game server's address as a host name. The number comes from H'uru and the layout
+    /// from two servers; no known client sends it.
     0x1000 AgeRequestEx<'a> {
         trans_id "transId": TransId,
         /// The age's file name.

@@ -405,8 +405,8 @@ messages! {
         exists "exists": u8,
     }
 
-    /// The game server for the age instance, as a host name. The number is H'uru's, the layout that
-    /// of two servers.
+    /// The game server for the age instance, as a host name. The number comes from H'uru and the
+    /// layout from two servers.
     0x1000 AgeReplyEx<'a> {
         trans_id "transId": TransId,
         /// The result.

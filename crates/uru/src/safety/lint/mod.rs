@@ -18,9 +18,8 @@ use crate::types::ClassIndex;
 pub use frame::{lint_connect, lint_frame};
 
 /// Inspects the net message of a `PropagateBuffer` and returns one remark per irregularity.
-/// Messages of current clients yield none, those of a server only where the server is known to be
-/// wrong. A message that cannot be decoded yields one
-/// remark.
+/// Messages from current clients yield none; messages from a server yield some only where the
+/// server is known to be wrong. A message that cannot be decoded yields one remark.
 #[must_use]
 pub fn lint(outer: ClassIndex, message: &[u8], sender: Side, limits: &Limits) -> Vec<String> {
     let mut lint = Lint { sender, remarks: Vec::new(), has_bare_nulls: false };
@@ -116,7 +115,7 @@ fn may_be_lost(message: &NetMessage<'_>) -> bool {
 struct Lint {
     sender: Side,
     remarks: Vec<String>,
-    /// Whether a brain lacks booleans; there is a remark on it already.
+    /// Whether a brain lacks booleans; there is already a remark about that.
     has_bare_nulls: bool,
 }
 

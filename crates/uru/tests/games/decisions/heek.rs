@@ -137,7 +137,7 @@ fn g_42_points_stay_between_zero_and_what_is_believed() {
     sit(&mut world, B, game, 1, 0x7fff_ffff);
     assert_eq!(scores(&world.take(B)), [(0x7fff_ffff, 1)]);
     world.take(A);
-    // Who has no point pays none.
+    // A player without points pays none.
     choose(&mut world, A, game, 0);
     assert_eq!(scores(&world.take(A)), [(0, 2)]);
     // While a game runs, the server's points count.

@@ -58,7 +58,7 @@ fn g_03_only_messages_to_the_manager_are_requests() {
     let mut world = World::new();
     let game = world.join(A, GameType::BlueSpiral, 0);
     world.take(A);
-    // A transaction makes no request of a game's message.
+    // A transaction does not turn a game's message into a request.
     world.send_in(A, 77, game, "BlueSpiral.StartGame", json!({}));
     assert_eq!(world.names(A), ["ClothOrder", "GameStarted"]);
 }
@@ -156,7 +156,7 @@ fn g_08_members_can_leave_and_ownership_passes_on() {
         _ => None,
     });
     assert_eq!((got.len(), owner), (2, Some(D)));
-    // G-15: those who left hear nothing.
+    // G-15: players who have left are sent nothing.
     assert!(world.is_quiet());
     world.send(A, game, "AnyGame.LeaveGame", json!({}));
     assert_eq!(world.refused(), RefusedClass::NotMember);

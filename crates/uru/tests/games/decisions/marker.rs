@@ -137,7 +137,7 @@ fn g_54_only_the_creator_and_administrators_edit() {
         "MarkerDeleted",
     ];
     assert_eq!(world.names(B), wanted);
-    // Those who have the game open hear nothing.
+    // Players who have the game open are not notified.
     assert!(world.is_quiet());
 }
 

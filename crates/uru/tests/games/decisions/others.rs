@@ -242,7 +242,7 @@ fn variables_are_bounded() {
     assert_eq!(world.refused(), RefusedClass::Limit);
 }
 
-/// Two hundred clients receive every change, ten in a second.
+/// Two hundred clients receive every change, ten per second.
 #[test]
 fn many_clients_receive_every_change() {
     let mut world = World::with(serving_all());
@@ -286,7 +286,7 @@ fn g_60_the_wall_is_off_unless_it_is_served() {
     world.join(B, GameType::ClimbingWall, 0);
     world.take(A);
     world.take(B);
-    // The number is clamped, and changing it takes back a team's agreement.
+    // The number is clamped, and changing it withdraws a team's agreement.
     wall(&mut world, A, game, "ChangeNumBlockers", json!({"amount": 2}));
     wall(&mut world, A, game, "Ready", json!({"readyType": 0, "team": 1}));
     wall(&mut world, B, game, "ChangeNumBlockers", json!({"amount": -2_147_483_648}));
@@ -389,7 +389,7 @@ fn tic_tac_toe_ends_in_a_tie() {
 #[test]
 fn leaving_tic_tac_toe_gives_it_up() {
     let (mut world, game) = tic_tac_toe();
-    // Nobody joins a game that has started.
+    // Nobody can join a game that has started.
     world.send_in(D, 3, 0, "Manager.JoinGame", json!({"gameId": game, "options": []}));
     assert_eq!((world.names(D), world.refused()), (vec!["GameInstance"], RefusedClass::BadState));
     world.leave(B);

@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &ConformanceArguments, common: &Common) -> Result<(
         say(text);
         if unasked > 0 {
             say(format_args!(
-                "{} not asked: more than decoding and encoding is needed",
+                "{} not asked: decoding and encoding are not enough",
                 counted(unasked, "vector")
             ));
         }

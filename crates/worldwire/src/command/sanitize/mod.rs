@@ -235,7 +235,7 @@ impl Omitted {
         }
         if self.packets > 0 {
             let what = counted(self.packets, "packet");
-            common.note("omitted", &format!("{what} of no conversation"));
+            common.note("omitted", &format!("{what} outside any conversation"));
         }
     }
 }

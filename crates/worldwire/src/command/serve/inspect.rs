@@ -150,7 +150,7 @@ impl<S: Operated> Live for Server<S> {
             let name = request["request"].as_str().unwrap_or_default();
             let answer = match self.shown.allowed.contains(&name) {
                 true => self.ask(request).await,
-                false => Err(format!("the page does not ask for {name:?}; use the command line")),
+                false => Err(format!("the page cannot request {name:?}; use the command line")),
             };
             answer.map_err(|problem| LiveRefusal { problem, field: None })
         })

@@ -44,7 +44,7 @@ pub(super) async fn serve(arguments: &ServeKi, common: &Common) -> Result<(), Fa
         let interruption = Interruption::ask_first(move || stop.stop());
         if !common.quiet {
             say(
-                "worldwire: standby: takes over the login server when the process that serves it fails \
+                "worldwire: this standby takes over the login server when the process that serves it fails \
                  or stops; Ctrl-C stops the standby",
             );
         }

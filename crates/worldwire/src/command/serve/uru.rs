@@ -40,7 +40,7 @@ pub(super) async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), F
         let interruption = Interruption::ask_first(move || stop.stop());
         if !common.quiet {
             say(
-                "worldwire: standby: takes over the shard when the process that serves it fails or \
+                "worldwire: this standby takes over the shard when the process that serves it fails or \
                  stops; Ctrl-C stops the standby",
             );
         }
@@ -120,7 +120,7 @@ fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(),
         let cluster = &shard.config().cluster;
         if cluster.is_front() {
             say(format_args!(
-                "worldwire: front `{}`: the vault and the ages are at the leader of `{}`, which must run, too",
+                "worldwire: front `{}`: the leader of `{}` has the vault and runs the ages; it must be running",
                 cluster.node, cluster.name
             ));
         }

@@ -71,7 +71,7 @@ pub(super) fn run(
             false => "no named message has a counter and checksum".to_owned(),
         };
         if !perhaps.is_empty() {
-            problem += "; a single message of these may have them: ";
+            problem += "; these occur only once, and may have both: ";
             problem += &listed(perhaps);
         }
         complain(&shown(file), &problem);

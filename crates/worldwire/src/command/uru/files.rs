@@ -45,8 +45,8 @@ pub(crate) fn run(command: &UruFiles, common: &Common) -> Result<(), Failure> {
     let stored = Imported::read(&data)?;
     if stored.is_unlisted() {
         let advice = format!(
-            "has no {LIST}, the list of imported files: files of earlier imports stay, even if the \
-             client no longer has them"
+            "has no {LIST}, the list of imported files: files from earlier imports are kept, even if \
+             the client no longer has them"
         );
         common.note(&shown(&data), &advice);
     }

@@ -147,7 +147,7 @@ fn move_in(
         let missing: Vec<_> = counts.unchecked.keys().map(|name| printable(name)).collect();
         let states = counted(counts.unchecked.values().sum::<usize>(), "state");
         let problem = format!(
-            "{states} not checked, because descriptors are missing: {}; give them with --sdl \
+            "{states} not checked, because descriptors are missing: {}; supply them with --sdl \
              ({checked} checked)",
             missing.join(", ")
         );
@@ -164,7 +164,7 @@ fn move_in(
     let fixed = counted(ages.fixed.len(), "other public age");
     common.note(
         &title,
-        &format!("[ages] in {CONFIG} set: city: {city}; neighbourhood: {hood}; {fixed}"),
+        &format!("set [ages] in {CONFIG}: city: {city}; neighbourhood: {hood}; {fixed}"),
     );
     let (keys, format) = match from {
         OtherServer::Dirtsand => ("dirtsand.ini", "dirtsand"),
@@ -177,8 +177,9 @@ fn move_in(
     common.note(
         &title,
         &format!(
-            "0 keys imported, because they are not in this file. Players' clients have the keys of \
-             the {format} server in their server.ini and cannot connect with others: run `{convert}`"
+            "0 keys imported, because they are not in this file. Players' clients have the {format} \
+             server's keys in their server.ini, and cannot connect to a server with other keys: run \
+             `{convert}`"
         ),
     );
     if shard.json {

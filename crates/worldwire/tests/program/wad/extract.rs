@@ -73,7 +73,7 @@ fn names_that_take_each_others_place_are_told_as_what_they_are() {
     let wanted = [
         "refused: A: differs only in case from a, which comes first",
         "refused: a: an earlier file has the same name",
-        "refused: folder: is also the name of a directory, that of folder/in",
+        "refused: folder: is also the name of the directory of folder/in",
         "refused: ../out: its name contains the part `..`",
     ];
     let said_of_it = said(&outcome, 1);
@@ -87,7 +87,7 @@ fn names_that_take_each_others_place_are_told_as_what_they_are() {
     let wanted = [
         "A: case: differs only in case from a, which comes first",
         "a: twice: an earlier file has the same name",
-        "folder: folder: is also the name of a directory, that of folder/in",
+        "folder: folder: is also the name of the directory of folder/in",
         "../out: name: its name contains the part `..`",
     ];
     assert_eq!(told.lines().collect::<Vec<_>>(), wanted);

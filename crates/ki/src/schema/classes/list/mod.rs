@@ -122,7 +122,7 @@ fn blank(name: Arc<str>, position: usize) -> Property {
     }
 }
 
-/// Fills in what follows from the rest, unless the list states it.
+/// Derives missing values from the others, unless the list states them.
 fn finish(property: &mut Property, hash: Option<u32>, dynamic: Option<bool>) {
     let Property { name, type_name, flags, container, .. } = &*property;
     let hash = hash.unwrap_or_else(|| property_hash(type_name.as_bytes(), name.as_bytes()));

@@ -93,7 +93,7 @@ struct ListContents<'t> {
     position: ListPosition,
 }
 
-/// Reads a whole list. Its first key tells the version.
+/// Reads a whole list. The first key reveals the version.
 struct List<'l, 't>(&'l mut ListContents<'t>);
 
 seed!(List<'_, '_>, ());

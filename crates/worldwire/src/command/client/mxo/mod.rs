@@ -95,7 +95,7 @@ async fn one(
             }
         } else {
             if matches!(step, Step::Leave) {
-                common.note("leave", "waiting until the server lets the character go");
+                common.note("leave", "waiting for the server to release the character");
             }
             show(&session.take(step).await.map_err(failed)?)?;
         }

@@ -227,7 +227,7 @@ impl Session {
 /// The error for a district that the server does not lead to.
 fn refused(text: &str) -> String {
     let advice = "the districts of `serve mxo` are the `other_districts` in its mxo.toml";
-    format!("the server answers {text:?}; {advice}")
+    format!("the server answered {text:?}; {advice}")
 }
 
 fn character_json(character: &Character<'_>) -> Json {
@@ -283,7 +283,7 @@ pub(super) fn shown(step: &Step, values: &[Json], as_json: bool) -> String {
                 writeln!(out, "{} {what}", character_of(value))
             }
             Step::Wait(_) if value["district"].is_u64() => {
-                writeln!(out, "loads district {}; weather: {}", value["district"], text("sky"))
+                writeln!(out, "loading district {}; weather: {}", value["district"], text("sky"))
             }
             Step::Wait(_) if value["option"].is_string() => {
                 writeln!(out, "option {}: {}", text("option"), text("value"))

@@ -14,7 +14,7 @@ steps! {
     JoinGame(GameType, Option<u32>) = "join-game" "GAME [TABLE]",
         "join a common game [default table: 255 for var-sync, else 0]";
     LeaveGame(GameType) = "leave-game" "GAME", "leave a game";
-    TouchDoor = "touch-door" "", "start the blue spiral, or start it again";
+    TouchDoor = "touch-door" "", "start the blue spiral, or restart it";
     PressCloth(u8) = "press-cloth" "CLOTH", "press a cloth of the blue spiral, 0 to 6";
     SolveDoor = "solve-door" "", "start the blue spiral, and press the cloths in the order shown";
     Sit(u8, Option<u32>) = "sit" "SEAT [POINTS]",
@@ -24,7 +24,7 @@ steps! {
         "wait until you can choose, choose, and wait until the round is over";
     StandUp = "stand-up" "", "stand up from the Heek table";
     CreateVar(String, VarValue) = "create-var" "NAME VALUE",
-        "create a shared variable, a number or a text";
+        "create a shared variable: a number or text";
     SetVar(String, VarValue) = "set-var" "NAME VALUE",
         "set a shared variable; only the game's owner can";
     Vars = "vars" "", "list the shared variables";

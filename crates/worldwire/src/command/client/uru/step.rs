@@ -88,7 +88,7 @@ steps! {
         "make an age public or private, by its AgeInfo node";
     Scores(Node, String) = "scores" "OWNER NAME", "show the scores of a node";
     HighScores(Node, u32, String) = "high-scores" "OWNER COUNT NAME",
-        "show the best scores of this name; owner 0 means everybody's";
+        "show the best scores with this name; owner 0 means everybody's";
     CreateScore(Node, String, u32, i32) = "create-score" "OWNER NAME TYPE POINTS",
         "create a score: 0 fixed, 1 accumulative, 2 may be negative";
     AddPoints(u32, i32) = "add-points" "SCORE POINTS", "add points to a score";

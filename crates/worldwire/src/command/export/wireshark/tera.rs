@@ -19,7 +19,7 @@ pub(super) fn part(definitions: &Definitions) -> Result<Part, Failure> {
     if !packets.has_map() {
         let maps = tera.library().opcodes.len();
         let problem = match maps {
-            0 => "needs an opcode map; give a directory of definitions and maps with --data",
+            0 => "needs an opcode map; supply a directory of definitions and maps with --data",
             _ => "there are several opcode maps; choose one with --revision",
         };
         return Err(Failure::Run(format!("export wireshark tera: {problem}")));

@@ -160,7 +160,7 @@ impl Stream {
             self.deep = Some(*deep);
         }
         if let Some(flags) = *flags {
-            // Compress what was not, and keep the flags in front of a bare stream only if they say so.
+            // Add missing compression, and write flags before a bare stream only if they say so.
             let adds = |bit| flags & bit != 0 && self.flags & bit == 0;
             self.compressed |= adds(ZLIB);
             if !self.bind {

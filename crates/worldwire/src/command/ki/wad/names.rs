@@ -49,7 +49,7 @@ impl fmt::Display for Fault<'_> {
                 write!(f, "differs only in case from {}, which comes first", brief(other))
             }
             Self::Folder(other) => {
-                write!(f, "is also the name of a directory, that of {}", brief(other))
+                write!(f, "is also the name of the directory of {}", brief(other))
             }
         }
     }

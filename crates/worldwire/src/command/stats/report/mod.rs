@@ -203,9 +203,9 @@ fn replies(totals: &Totals, page: &mut Page) {
     }
     let slowest = rows.iter().map(|(_, times)| times.longest()).max().unwrap_or_default();
     let fastest = rows.iter().map(|(_, times)| times.percentile(50)).min().unwrap_or_default();
-    let mut note = "From a client's request to the first reply with its number. The line runs \
-                    from the median to the longest time, and the mark is at 95 %; the scale is \
-                    logarithmic."
+    let mut note = "Times run from a client's request to the first reply with its number. The \
+                    line runs from the median to the longest time, and the mark is at 95 %; the \
+                    scale is logarithmic."
         .to_owned();
     if totals.replies.unanswered() > 0 {
         let count = grouped(totals.replies.unanswered());
@@ -294,7 +294,7 @@ fn problems(totals: &Totals, details: &Details, page: &mut Page) {
     }
     let note = match all > MAX_PROBLEMS as u64 {
         true => format!("The first {MAX_PROBLEMS} of {}.", grouped(all)),
-        false => "Run <code>worldwire doctor</code> for what to do about them.".to_owned(),
+        false => "To see what to do about them, run <code>worldwire doctor</code>.".to_owned(),
     };
     page.section("problems", "Problems", &note);
     page.table("Problems", &["Time", "#", "Sender", "What"], 4);
