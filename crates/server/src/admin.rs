@@ -17,7 +17,7 @@ use crate::operators::{self, Operated, Rejection};
 use crate::start::{locked_store, or_close};
 use crate::store::lock::{FolderLock, LOCK_FILE};
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
-use crate::store::{Store, StoreError};
+use crate::store::{CopyError, Store, StoreError};
 
 /// A kind of server that [`Admin`] can find in a directory.
 pub trait Administered: Operated {
@@ -87,6 +87,28 @@ pub enum AdminError<E> {
     /// The request needs a running server.
     #[error("{}: the server is not running", .0.display())]
     NotRunning(PathBuf),
+    /// The directory belongs to a process that uses the vault of another one, and is not running.
+    #[error(
+        "{}: the {name}'s vault is at another process, and the process that uses it from here is not running; \
+        start it, or run the command in the folder of the process with the vault", folder.display()
+    )]
+    NoVault {
+        /// The directory.
+        folder: PathBuf,
+        /// What operators call the server.
+        name: &'static str,
+    },
+    /// The request needs a server that is not running.
+    #[error("{}: in use by {holder}; stop that process first", folder.display())]
+    Running {
+        /// The directory.
+        folder: PathBuf,
+        /// Which process, for people.
+        holder: String,
+    },
+    /// The database was not copied.
+    #[error(transparent)]
+    Copy(#[from] CopyError),
     /// A server has locked the directory but does not answer.
     #[error("{}: a {name} is running here but does not answer: {}", folder.display(), reason(source))]
     Silent {
@@ -99,8 +121,8 @@ pub enum AdminError<E> {
     },
     /// A process has locked the directory but has no socket.
     #[error(
-        "{}: the process in this directory is not serving the {name}: it is a standby or a front, or is starting or stopping; \
-        run the command where the {name} is served", folder.display()
+        "{}: the process in this directory is not serving the {name}: it is a standby, or is starting or stopping; run the \
+        command where the {name} is served", folder.display()
     )]
     NotServing {
         /// The directory.

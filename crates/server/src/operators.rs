@@ -89,6 +89,54 @@ impl Rejection {
     }
 }
 
+/// A server's answer.
+pub(crate) type Answer = Result<Vec<Json>, Rejection>;
+
+/// The lines of an answer.
+pub(crate) fn answer_lines(answer: Answer) -> impl Iterator<Item = String> {
+    let (data, end) = match answer {
+        Ok(data) => (data, json!({ "done": true })),
+        Err(Rejection { problem, is_failure: true }) => {
+            (Vec::new(), json!({ "error": problem, "failed": true }))
+        }
+        Err(Rejection { problem, .. }) => (Vec::new(), json!({ "error": problem })),
+    };
+    let data = data.into_iter().map(|value| {
+        let mut line = json!({});
+        line["data"] = value;
+        line
+    });
+    data.chain([end]).map(|line| line.to_string())
+}
+
+/// Reads an answer line by line.
+#[derive(Debug, Default)]
+pub(crate) struct AnswerReader(Vec<Json>);
+
+impl AnswerReader {
+    /// Takes the next line. Returns the answer after its last line.
+    ///
+    /// # Errors
+    /// The line is not part of an answer.
+    pub(crate) fn line(&mut self, line: &str) -> io::Result<Option<Answer>> {
+        let Json::Object(mut object) = serde_json::from_str(line)? else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        if let Some(value) = object.remove("data") {
+            self.0.push(value);
+            return Ok(None);
+        }
+        let data = std::mem::take(&mut self.0);
+        Ok(Some(match object.get("error").and_then(Json::as_str) {
+            Some(error) => {
+                let is_failure = object.get("failed").and_then(Json::as_bool).unwrap_or(false);
+                Err(Rejection { problem: error.to_owned(), is_failure })
+            }
+            None => Ok(data),
+        }))
+    }
+}
+
 /// Writes a number as text, because many programs keep only 53 bits of one.
 pub(crate) fn as_text<S: serde::Serializer>(
     number: &u64,
@@ -188,21 +236,13 @@ pub async fn ask<O: Operated>(
     writer.flush().await?;
 
     let mut reader = BufReader::new(reader);
-    let mut data = Vec::new();
+    let mut answer = AnswerReader::default();
     loop {
         let Some(line) = read_line(&mut reader).await? else {
             return Err(io::ErrorKind::UnexpectedEof.into());
         };
-        let Json::Object(mut object) = serde_json::from_str(&line)? else {
-            return Err(io::ErrorKind::InvalidData.into());
-        };
-        if let Some(value) = object.remove("data") {
-            data.push(value);
-        } else if let Some(error) = object.get("error").and_then(Json::as_str) {
-            let is_failure = object.get("failed").and_then(Json::as_bool).unwrap_or(false);
-            return Ok(Err(Rejection { problem: error.to_owned(), is_failure }));
-        } else {
-            return Ok(Ok(data));
+        if let Some(answer) = answer.line(&line)? {
+            return Ok(answer);
         }
     }
 }
@@ -233,19 +273,9 @@ async fn serve<O: Operated>(
         },
         Err(malformed) => Err(Rejection::malformed(&malformed)),
     };
-    let end = match answer {
-        Ok(data) => {
-            for value in data {
-                let mut line = json!({});
-                line["data"] = value;
-                in_time(write_line(&mut writer, &line.to_string())).await?;
-            }
-            json!({ "done": true })
-        }
-        Err(Rejection { problem, is_failure: true }) => json!({ "error": problem, "failed": true }),
-        Err(Rejection { problem, .. }) => json!({ "error": problem }),
-    };
-    in_time(write_line(&mut writer, &end.to_string())).await?;
+    for line in answer_lines(answer) {
+        in_time(write_line(&mut writer, &line)).await?;
+    }
     in_time(writer.shutdown()).await?;
     drop(permit);
     Ok(())

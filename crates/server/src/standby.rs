@@ -3,8 +3,8 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::extract::State;
@@ -52,6 +52,13 @@ pub(crate) struct Waiting {
     view: Arc<View>,
     /// What operators call the server: `shard`.
     name: &'static str,
+}
+
+impl Waiting {
+    /// What the standby sees.
+    pub(crate) fn view(&self) -> Arc<View> {
+        Arc::clone(&self.view)
+    }
 }
 
 /// Opens a server's directory and its database, and binds only the port of the status page. `files`
@@ -270,17 +277,35 @@ impl WaitLog {
     }
 }
 
-/// What the status page of a standby shows.
+/// What a standby sees, for its status page and for operators.
 #[derive(Debug, Default)]
-struct View {
+pub(crate) struct View {
     /// How many batches the copy lacked at the last look.
     behind: AtomicU64,
     is_failing: AtomicBool,
+    /// The process that serves the data.
+    active: Mutex<Option<String>>,
 }
 
 impl View {
+    /// How many batches the copy lacked at the last look.
+    pub(crate) fn behind(&self) -> u64 {
+        self.behind.load(Ordering::Relaxed)
+    }
+
+    /// The process that serves the data, with its directory, if it was seen to renew its lease.
+    pub(crate) fn active(&self) -> Option<String> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn saw(&self, look: &Look) {
         self.behind.store(look.behind, Ordering::Relaxed);
+        let active =
+            (look.verdict == Verdict::Wait && look.is_alive).then(|| &look.sighting.writer);
+        let mut seen = self.active.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.as_ref() != active {
+            *seen = active.cloned();
+        }
         self.is_failing.store(false, Ordering::Relaxed);
     }
 
@@ -324,7 +349,7 @@ impl Drop for StatusPort {
 
 async fn status(State(view): State<Arc<View>>) -> Response {
     let database = page::database(view.is_failing.load(Ordering::Relaxed));
-    let behind = view.behind.load(Ordering::Relaxed);
+    let behind = view.behind();
     let role = page::Role::Standby.name();
     let status = json!({ "online": false, "role": role, "behind": behind, "database": database });
     Json(status).into_response()
@@ -332,7 +357,7 @@ async fn status(State(view): State<Arc<View>>) -> Response {
 
 /// A load balancer must not send clients to a standby.
 async fn health(State(view): State<Arc<View>>) -> Response {
-    let behind = view.behind.load(Ordering::Relaxed);
+    let behind = view.behind();
     let text = match view.is_failing.load(Ordering::Relaxed) {
         false => format!("standby, {behind} batches behind\n"),
         true => "standby; the database cannot be reached, see the log\n".to_owned(),
@@ -347,7 +372,7 @@ async fn metrics(State(view): State<Arc<View>>) -> Response {
     for (name, help, value) in [
         ("active", page::ACTIVE, 0),
         ("database_up", "Whether the database answers: 1 or 0.", i128::from(is_up)),
-        ("standby_batches_behind", behind, view.behind.load(Ordering::Relaxed).into()),
+        ("standby_batches_behind", behind, view.behind().into()),
     ] {
         metrics.add(name, "gauge", help, "", &[("", value)]);
     }

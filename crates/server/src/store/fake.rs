@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::lease::{LeaseRow, SharedStore, Sighting};
+use super::lease::{LeaseRow, SeenStandby, SharedStore, Sighting};
 use super::{
     AccountRow, Changes, CharacterRow, Ledger, NodeRow, Pending, Position, RefRow, ScoreRow,
     SessionRow, SettingRow, Store, StoreError,
@@ -97,6 +97,10 @@ impl SharedStore for Fake {
     fn resign(&self, _: u64) -> Pending<'_, ()> {
         self.is_resigned.store(true, Ordering::Relaxed);
         Box::pin(async { Ok(()) })
+    }
+
+    fn standbys(&self) -> Pending<'_, Vec<SeenStandby>> {
+        Box::pin(pending())
     }
 
     fn sessions(&self) -> Pending<'_, Vec<(u64, SessionRow)>> {

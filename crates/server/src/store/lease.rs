@@ -62,8 +62,23 @@ pub trait SharedStore: Store {
     /// database no longer has all of them.
     fn changes_after(&self, batch: u64) -> Pending<'_, Option<(u64, Changes)>>;
 
+    /// The standbys that watch the database now, oldest connection first.
+    fn standbys(&self) -> Pending<'_, Vec<SeenStandby>>;
+
     /// All sessions, each with the epoch of the process that wrote it.
     fn sessions(&self) -> Pending<'_, Vec<(u64, SessionRow)>>;
+}
+
+/// A standby, as the database sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenStandby {
+    /// The name of its process: `process 4242 on host`, unless the URL of the database sets an
+    /// `application_name`.
+    pub process: String,
+    /// The IP address that it comes from; `None` for a connection over a local socket.
+    pub address: Option<String>,
+    /// Since when it has been connected, in Unix seconds.
+    pub since: u64,
 }
 
 /// What a standby sees in the database.

@@ -24,6 +24,7 @@
 //! | `database_lock` | the lock on a SQLite database, whichever path leads to it |
 //! | [`lease`] | which of several processes serves a database |
 //! | `follow` | a copy of the data that another process serves |
+//! | `copy` | copying a whole database to another one |
 //! | [`seal`] | the server's key, with which secrets are sealed |
 //!
 //! A server without a vault uses only settings, accounts and characters. A character is a blob that
@@ -43,6 +44,7 @@ mod advisory;
 mod batch;
 pub(crate) mod committed;
 mod connect;
+pub(crate) mod copy;
 mod database_lock;
 #[cfg(test)]
 mod fake;
@@ -57,6 +59,7 @@ mod sessions;
 mod shared;
 mod sql;
 
+pub use copy::{CopiedRows, CopyError};
 pub use sql::{PostgresStore, SqliteStore};
 
 /// The future of a request to a store.

@@ -7,7 +7,7 @@ use sqlx::Connection as _;
 use sqlx::postgres::PgConnection;
 use tokio::time::timeout;
 
-use super::lease::{LeaseRow, SharedStore, Sighting};
+use super::lease::{LeaseRow, SeenStandby, SharedStore, Sighting};
 use super::sessions::{Lent, PATIENCE};
 use super::sql::{
     PostgresStore, account, character, identifier, narrow, no_position, node, position, reference,
@@ -20,6 +20,12 @@ const NO_PATIENCE: Duration = Duration::ZERO;
 
 const LOOK: &str = "SELECT shard.epoch, shard.last_batch, shard.writer, lease.epoch, lease.beat \
     FROM shard, lease";
+/// The connections over which standbys look, ten times a second. The active process uses its own for
+/// renewals.
+const LOOKING: &str = "SELECT coalesce(application_name, ''), host(client_addr), \
+    extract(epoch FROM backend_start)::bigint FROM pg_stat_activity \
+    WHERE datname = current_database() AND usename = current_user AND query = $1 \
+    AND state_change > clock_timestamp() - interval '2 s' ORDER BY backend_start, pid";
 /// A lease that was given up stays so, even if a renewal was still under way.
 const RENEW: &str = "UPDATE lease SET beat = beat + 1 \
     WHERE epoch = $1 AND beat >= 0 AND EXISTS (SELECT FROM shard WHERE epoch = $1)";
@@ -96,6 +102,18 @@ impl SharedStore for PostgresStore {
             resign.execute(lent.connection()).await?;
             lent.give_back();
             Ok(())
+        })
+    }
+
+    fn standbys(&self) -> Pending<'_, Vec<SeenStandby>> {
+        Box::pin(async move {
+            type Row = (String, Option<String>, i64);
+            let rows: Vec<Row> = sqlx::query_as(LOOKING).bind(LOOK).fetch_all(&self.pool).await?;
+            let row = |(process, address, since): Row| {
+                let since = u64::try_from(since).unwrap_or_default();
+                SeenStandby { process, address, since }
+            };
+            Ok(rows.into_iter().map(row).collect())
         })
     }
 

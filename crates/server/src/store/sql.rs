@@ -23,7 +23,7 @@ use super::migrations::{POSTGRES, SQLITE, migrations};
 use super::sessions::{BEAT_SETTINGS, COMMIT_LIMITS, Lent, PATIENCE, SESSION_LIMITS, sessions};
 use super::{
     AccountRow, Change, Changes, CharacterRow, Ledger, NodeRow, Pending, Position, RefRow,
-    ScoreRow, SettingRow, Store, StoreError,
+    ScoreRow, SettingRow, Store, StoreError, process_name,
 };
 use crate::folder::private_file;
 
@@ -104,6 +104,11 @@ impl PostgresStore {
     pub async fn open(url: &str, writer: String) -> Result<Self, StoreError> {
         let options: PgConnectOptions = url.parse()?;
         let options = options.disable_statement_logging();
+        // For administrators of the database, and for the list of standbys.
+        let options = match options.get_application_name() {
+            Some(_) => options,
+            None => options.application_name(&process_name()),
+        };
         // A pool would not say why it cannot connect.
         connect(&options).await?.close().await?;
         // Otherwise every start would log the notice that the table of migrations exists.

@@ -9,6 +9,7 @@ use worldwire_uru::frame::Service;
 
 use super::game::AgeFigures;
 use crate::metrics::Metrics;
+use crate::page::unix;
 
 /// A shard's counters, apart from those of its connections.
 #[derive(Debug)]
@@ -67,6 +68,17 @@ impl Drop for Open {
 }
 
 impl Figures {
+    /// When the server started, in Unix seconds.
+    pub(super) fn started(&self) -> u64 {
+        unix(self.started.into())
+    }
+
+    /// The number of clients that are connected to the auth service.
+    pub(super) fn clients(&self) -> u64 {
+        let auth = Service::ALL.iter().position(|known| *known == Service::Auth).unwrap_or(0);
+        u64::try_from(self.open[auth].load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
     /// Counts a connection whose setup is complete.
     pub(super) fn established(self: &Arc<Self>, service: Service) -> Open {
         let service = Service::ALL.iter().position(|known| *known == service).unwrap_or(0);
@@ -75,14 +87,14 @@ impl Figures {
         Open { figures: Arc::clone(self), service }
     }
 
-    /// All metrics in Prometheus' text format. `state` has further metrics of the shard: names,
+    /// All metrics. `state` has further metrics of the shard: names,
     /// values, and help.
     pub(super) fn prometheus(
         &self,
         counts: &Counts,
         ages: &AgeFigures,
         state: [(&'static str, bool, &'static str); 3],
-    ) -> String {
+    ) -> Metrics {
         let mut metrics = Metrics::default();
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let gauges = [
@@ -121,7 +133,7 @@ impl Figures {
         metrics.add("games", "gauge", help, "game", &wide(&ages.games));
         let help = "Messages that games refused, by reason.";
         metrics.add("refused_game_messages_total", "counter", help, "reason", &wide(&ages.refused));
-        metrics.into_text()
+        metrics
     }
 }
 

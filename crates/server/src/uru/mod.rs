@@ -25,8 +25,9 @@
 //! * [`admin`]: administration, whether the shard is running or not;
 //! * `hosts`: where ages run; `game`: the running ages with their small games, and the [`Outbox`]
 //!   of each client;
-//! * `status`: the status page; `figures`: metrics;
-//! * [`Standby`]: a process that takes over a shard when the process that serves it fails;
+//! * `status`: the status page; `figures`: metrics; `own_process`: what this process is, for operators;
+//! * [`Standby`]: a process that takes over a shard when the process that serves it fails, or hands
+//!   it over: [`Handover`];
 //!   `cluster`: several processes that serve clients of one shard.
 
 pub mod admin;
@@ -38,10 +39,12 @@ mod figures;
 pub mod file;
 mod game;
 mod gatekeeper;
+mod handover;
 mod hosts;
 pub mod keys;
 pub mod migration;
 mod missing;
+mod own_process;
 mod standby;
 mod status;
 pub mod vault;
@@ -62,21 +65,26 @@ use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::types::NetError;
 
-pub use cluster::BusError;
+pub use cluster::{BusError, BusUser, BusUserError, nats_config};
 pub use config::{CONFIG, SQLITE_FILE, ShardConfig};
 pub use game::{GameRandom, Outbox, hand_out};
+pub use handover::Handover;
 pub use standby::Standby;
 pub use vault::{ClearError, Cleared};
 
-use admin::Control;
+use admin::{ClusterControl, Control, Relay};
 use auth::{Reconnections, SecureFiles};
-use cluster::{Bus, ENTER_AGE, EnterAge, EnteredAge, Leader, Link, Nats};
+use cluster::{
+    Bus, ENTER_AGE, EnterAge, EnteredAge, Leader, LeaderHandle, Leading, Link, Nats,
+    RemoteOperators,
+};
 use dispatch::Dispatcher;
 use figures::Figures;
 use file::Library;
 use game::{AgeFiles, Games, Presence};
 use hosts::Hosts;
 use keys::KeysError;
+use own_process::OwnProcess;
 use status::Welcome;
 use vault::{Vault, VaultError};
 
@@ -88,6 +96,7 @@ use crate::start::{
     lock_folder, open_store, or_close, save,
 };
 use crate::store::Store;
+use crate::store::lease::SharedStore;
 use crate::store::lock::FolderLock;
 
 /// Why a shard cannot start.
@@ -157,6 +166,11 @@ impl Shared {
         })
     }
 
+    /// What this process is, for operators.
+    fn own_process(&self) -> OwnProcess {
+        OwnProcess::new(&self.config, Arc::clone(&self.figures), self.games.clone())
+    }
+
     /// The presence of an auth session, which lets its player be in ages.
     fn presence(&self, session: u64) -> Presence {
         match self.vault.link() {
@@ -194,10 +208,14 @@ pub struct Shard {
     shared: Arc<Shared>,
     listener: tcp::Listener,
     status: Option<TcpListener>,
-    /// `None` at a front.
+    /// `None` at a process whose vault is elsewhere.
     operators: Option<operators::Listener<Control>>,
-    /// The bus to other processes, if this one may lead them.
-    bus: Option<Arc<dyn Bus>>,
+    /// Only there: asks the process with the vault.
+    relay: Option<operators::Listener<Relay>>,
+    /// What this process needs to lead others, if there is a bus.
+    leading: Option<Leading>,
+    leader: Option<LeaderHandle>,
+    handover: Handover,
     data: PathBuf,
     absent: Absent,
     lock: FolderLock,
@@ -250,7 +268,7 @@ impl Shard {
         let vault = Vault::open(Arc::clone(&store), key, parts.config.vault()).await;
         let vault = or_close(vault, &*store).await?;
         let ports = (listener, status);
-        Self::assemble(folder, lock, parts, ports, vault, &*store, random).await
+        Self::assemble(folder, lock, parts, ports, vault, (&*store, None), random).await
     }
 
     /// Opens a front, which serves clients of a shard whose vault is at another process.
@@ -269,45 +287,74 @@ impl Shard {
         let status = listen_status(status).await?;
         let absent = Absent { server: false, config: false };
         let parts = Parts::load(folder, config, PrimeKind::Safe, absent).await?;
-        let (cluster, rules) = (&parts.config.cluster, parts.config.vault());
-        let process = getrandom::u64().map_err(io::Error::other).map_err(at(folder))?;
-        let bus = bus(folder, &parts.config).await?;
-        let link = Link::open(bus, &cluster.name, &cluster.node, process, rules.max_notices);
-        let vault = Vault::elsewhere(link.await?, &rules);
+        let vault = vault_at_leader(folder, &parts.config).await?;
+        let place = place(&parts, &listener, status.as_ref());
+        let relay = operators::Listener::bind(folder, Relay::node(vault.clone(), place)).await;
+        let relay = Some(relay.map_err(at(folder))?);
         let Parts { config, server, library, secure, ages, data, absent } = parts;
         let games = Games::new(vault.clone(), ages, config.age(), config.games(), random);
         let welcome = Welcome::new(&config.welcome);
         let shared = Shared::new((config, server, library, secure), vault, games, welcome);
-        let (operators, bus) = (None, None);
-        Ok(Self { shared, listener, status, operators, bus, data, absent, lock })
+        let (operators, leading, leader, handover) = (None, None, None, Handover::default());
+        Ok(Self {
+            shared,
+            listener,
+            status,
+            operators,
+            relay,
+            leading,
+            leader,
+            handover,
+            data,
+            absent,
+            lock,
+        })
     }
 
-    /// A shard that serves a vault at its ports.
+    /// A shard that serves a vault at its ports. `watched` is its database, if standbys may watch it.
     async fn assemble(
         folder: &Path,
         lock: FolderLock,
         parts: Parts,
         (listener, status): (tcp::Listener, Option<TcpListener>),
         vault: Vault,
-        store: &dyn Store,
+        (store, watched): (&dyn Store, Option<Arc<dyn SharedStore>>),
         random: GameRandom,
     ) -> Result<Self, ShardError> {
+        let place = place(&parts, &listener, status.as_ref());
         let Parts { config, server, library, secure, ages, data, absent } = parts;
-        let known = bound(&config, &listener, status.as_ref());
-        let place = (keys::server_ini(&server.keys, &known), known.listen);
         let games = Games::new(vault.clone(), ages, config.age(), config.games(), random);
         let welcome = Welcome::new(&config.welcome);
-        let (live_games, live_welcome) = (games.clone(), welcome.clone());
-        let control = Control::running(folder, vault.clone(), live_games, live_welcome, place);
+        let shared = Shared::new((config, server, library, secure), vault, games, welcome);
+        let (leader, seat) = LeaderHandle::new();
+        let (own, handover) = (shared.own_process(), Handover::default());
+        let cluster = ClusterControl { own, leader, store: watched, handover };
+        let control = Control::running(folder, &shared, place, cluster.clone());
+        let config = &shared.config;
+        let remote = config.cluster.node_commands.then(|| RemoteOperators::new(control.clone()));
         let operators = operators::Listener::bind(folder, control).await;
         let operators = or_close(operators, store).await.map_err(at(folder))?;
+        let relay = None;
         let bus = match config.cluster.bus.is_empty() {
             true => None,
-            false => Some(or_close(bus(folder, &config).await, store).await?),
+            false => Some(or_close(bus(folder, config).await, store).await?),
         };
-        let shared = Shared::new((config, server, library, secure), vault, games, welcome);
+        let leading = bus.map(|bus| Leading { bus, operators: remote, seat });
         let operators = Some(operators);
-        Ok(Self { shared, listener, status, operators, bus, data, absent, lock })
+        let (leader, handover) = (Some(cluster.leader), cluster.handover);
+        Ok(Self {
+            shared,
+            listener,
+            status,
+            operators,
+            relay,
+            leading,
+            leader,
+            handover,
+            data,
+            absent,
+            lock,
+        })
     }
 
     /// Whether this is the first start.
@@ -352,6 +399,12 @@ impl Shard {
         &self.shared.server.keys
     }
 
+    /// Whether an operator has asked this process to hand over the shard to a standby.
+    #[must_use]
+    pub fn handover(&self) -> Handover {
+        self.handover.clone()
+    }
+
     /// The host and port that clients connect to.
     #[must_use]
     pub fn public_address(&self) -> (String, u16) {
@@ -383,25 +436,44 @@ impl Shard {
     }
 
     /// Serves clients until the signal, then lets their connections end and closes the vault. Also
-    /// ends if another process takes over the database. Connections and the vault are closed even
+    /// ends if another process takes over the database, or if an operator asks this one to
+    /// [hand over](Self::handover) the shard. Connections and the vault are closed even
     /// after an error.
     pub async fn serve(self, signal: Signal) -> Result<(), ServeError> {
-        let Self { shared, listener, status, operators, bus, lock, .. } = self;
+        let Self {
+            shared,
+            listener,
+            status,
+            operators,
+            relay,
+            leading,
+            leader,
+            handover,
+            lock,
+            ..
+        } = self;
         let (vault, games) = (shared.vault.clone(), shared.games.clone());
         let handed_over = vault.clone();
-        let (signal, _forwarder) =
-            also_on(signal, vault.until_overtaken(), move || handed_over.hand_over());
+        let (overtaken, requested) = (vault.until_overtaken(), handover.requested());
+        let end = async {
+            tokio::select! {
+                () = overtaken => {}
+                () = requested => {}
+            }
+        };
+        let (signal, _forwarder) = also_on(signal, end, move || handed_over.hand_over());
         let reconnections = Arc::clone(&shared.reconnections);
         let operators = operators.map(|operators| tokio::spawn(operators.run()));
-        let leader = match bus {
-            Some(bus) => {
+        let relay = relay.map(|relay| tokio::spawn(relay.run()));
+        let leading = match leading {
+            Some(leading) => {
                 let (name, epoch) = (&shared.config.cluster.name, vault.epoch());
-                Some(Leader::start(bus, name, epoch, Arc::clone(&shared)).await)
+                Some(Leader::start(leading, name, epoch, Arc::clone(&shared)).await)
             }
             None => None,
         };
         // Without the bus, this process still serves its own clients.
-        let leader = leader.transpose().unwrap_or_else(|error| {
+        let leading = leading.transpose().unwrap_or_else(|error| {
             tracing::error!(%error, "no other process can serve clients of this shard");
             None
         });
@@ -411,17 +483,20 @@ impl Shard {
             counts: listener.counts(),
             vault: vault.clone(),
             games: games.clone(),
+            leader,
         };
+        let describing = tokio::spawn(shared.own_process().keep_described(vault.clone()));
         let cleaner = vault.link().is_none().then(|| tokio::spawn(games.clone().clean_up()));
         let waiting = tokio::spawn(end_waiting(vault.clone(), shared.config.patience()));
         let page = Serving::start(status, status::router(shown.into()), signal.clone());
         listener.serve(Arc::new(Dispatcher(shared)), signal).await;
-        operators.inspect(JoinHandle::abort);
+        operators.into_iter().chain(relay).for_each(|task| task.abort());
         cleaner.inspect(JoinHandle::abort);
         waiting.abort();
+        describing.abort();
         reconnections.close();
-        if let Some(leader) = leader {
-            leader.close().await;
+        if let Some(leading) = leading {
+            leading.close().await;
         }
         let lost = games.close().await;
         vault.close().await;
@@ -504,6 +579,25 @@ async fn bus(folder: &Path, config: &ShardConfig) -> Result<Arc<dyn Bus>, BusErr
     let cluster = &config.cluster;
     let [seed, roots] = cluster.files(folder);
     Ok(Arc::new(Nats::connect(&cluster.bus, seed.as_deref(), roots.as_deref()).await?))
+}
+
+/// The vault of the process that leads the cluster, which this one joins.
+async fn vault_at_leader(folder: &Path, config: &ShardConfig) -> Result<Vault, ShardError> {
+    let (cluster, rules) = (&config.cluster, config.vault());
+    let process = getrandom::u64().map_err(io::Error::other).map_err(at(folder))?;
+    let bus = bus(folder, config).await?;
+    let link = Link::open(bus, &cluster.name, &cluster.node, process, rules.max_notices);
+    Ok(Vault::elsewhere(link.await?, &rules))
+}
+
+/// The text for a client's `server.ini`, and the address for clients.
+fn place(
+    parts: &Parts,
+    listener: &tcp::Listener,
+    status: Option<&TcpListener>,
+) -> (String, SocketAddr) {
+    let known = bound(&parts.config, listener, status);
+    (keys::server_ini(&parts.server.keys, &known), known.listen)
 }
 
 /// Binds the port for clients.

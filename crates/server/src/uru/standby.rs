@@ -3,20 +3,30 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::time::{Instant, sleep};
 use worldwire_net::Signal;
 use worldwire_uru::crypt::key::PrimeKind;
 
-use super::admin::Control;
+use super::admin::{Control, Relay};
+use super::cluster::Description;
 use super::config::ShardConfig;
 use super::game::GameRandom;
 use super::vault::{Environment, Vault, VaultCopy};
-use super::{Parts, Shard, ShardError, client_port};
+use super::{Parts, Shard, ShardError, client_port, vault_at_leader};
 use crate::admin::Administered as _;
 use crate::config::SettingError;
-use crate::standby::{self, Opened, TakenOver};
-use crate::start::or_close;
+use crate::operators;
+use crate::page::unix;
+use crate::standby::{self, Opened, TakenOver, View};
+use crate::start::{at, or_close};
+use crate::store::Store;
+use crate::store::lease::SharedStore;
 use crate::store::lock::FolderLock;
+
+/// How often the leader hears how far this process is behind.
+const DESCRIBE_EVERY: Duration = Duration::from_secs(1);
 
 /// A process that keeps a copy of a shard's vault, and takes over the shard when the process that
 /// serves it fails or stops. It needs a PostgreSQL database.
@@ -25,6 +35,10 @@ pub struct Standby {
     lock: FolderLock,
     parts: Parts,
     standby: standby::Standby<VaultCopy>,
+    operators: operators::Listener<Relay>,
+    view: Arc<View>,
+    /// The vault of the leader, if there is a bus.
+    leader: Option<Vault>,
 }
 
 impl fmt::Debug for Standby {
@@ -48,21 +62,57 @@ impl Standby {
         let keys = |config: &ShardConfig| vec![config.keys.clone()];
         let opened = standby::open(folder, Control::NAME, change, status, keys).await?;
         let Opened { lock, config, absent, key, waiting } = opened;
+        let (view, store) = (waiting.view(), Arc::clone(&waiting.store));
         let copy = VaultCopy::new(key, config.vault(), Environment::default());
         let standby = standby::Standby::read(waiting, copy).await?;
         let parts = Parts::load(folder, config, PrimeKind::Safe, absent).await;
         let parts = standby.or_close(parts).await?;
-        Ok(Self { folder: folder.to_owned(), lock, parts, standby })
+        let leader = standby.or_close(leaders_vault(folder, &parts.config).await).await?;
+        let relay = Relay::standby(leader.clone(), Arc::clone(&view));
+        let operators = operators::Listener::bind(folder, relay).await;
+        let operators = or_close(operators, &*store).await.map_err(at(folder))?;
+        Ok(Self { folder: folder.to_owned(), lock, parts, standby, operators, view, leader })
     }
 
     /// Waits until this process has taken over the shard. Returns `None` after the signal.
     pub async fn lead(self, signal: Signal) -> Result<Option<Shard>, ShardError> {
-        let Self { folder, lock, parts, standby } = self;
-        let taken = standby.lead::<_, _, ShardError>(signal, || client_port(&parts.config)).await?;
-        let Some(TakenOver { led, ports, status }) = taken else { return Ok(None) };
-        let store = Arc::clone(&led.store);
+        let Self { folder, lock, parts, standby, operators, view, leader } = self;
+        let operators = tokio::spawn(operators.run());
+        let describing = tokio::spawn(keep_described(leader, view));
+        let taken = standby.lead::<_, _, ShardError>(signal, || client_port(&parts.config)).await;
+        // The socket must be free for the shard's own.
+        for task in [operators, describing] {
+            task.abort();
+            let _ = task.await;
+        }
+        let Some(TakenOver { led, ports, status }) = taken? else { return Ok(None) };
+        let store: Arc<dyn SharedStore> = Arc::clone(&led.store);
         let vault = or_close(Vault::lead(led).await, &*store).await?;
         let (ports, random) = ((ports, status), GameRandom::default());
-        Shard::assemble(&folder, lock, parts, ports, vault, &*store, random).await.map(Some)
+        let stores = (&*store as &dyn Store, Some(Arc::clone(&store)));
+        Shard::assemble(&folder, lock, parts, ports, vault, stores, random).await.map(Some)
+    }
+}
+
+/// Tells the leader what this process is.
+async fn keep_described(leader: Option<Vault>, view: Arc<View>) {
+    let Some(link) = leader.as_ref().and_then(Vault::link) else { return };
+    let started = unix(Instant::now());
+    loop {
+        link.describe(Description {
+            roles: vec!["standby".to_owned()],
+            started,
+            behind: Some(view.behind()),
+            ..Description::of_this_version()
+        });
+        sleep(DESCRIBE_EVERY).await;
+    }
+}
+
+/// The vault of the leader, if there is a bus. This process joins the cluster under its own name.
+async fn leaders_vault(folder: &Path, config: &ShardConfig) -> Result<Option<Vault>, ShardError> {
+    match config.cluster.bus.is_empty() {
+        true => Ok(None),
+        false => vault_at_leader(folder, config).await.map(Some),
     }
 }

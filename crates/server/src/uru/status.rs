@@ -17,6 +17,7 @@ use axum::{Json, Router};
 use serde_json::json;
 use worldwire_net::Counts;
 
+use super::cluster::LeaderHandle;
 use super::figures::Figures;
 use super::game::{Games, RunningGame};
 use super::vault::Vault;
@@ -51,6 +52,8 @@ pub(super) struct Page {
     pub(super) counts: Arc<Counts>,
     pub(super) vault: Vault,
     pub(super) games: Games,
+    /// The leader of a cluster, if this process can be that.
+    pub(super) leader: Option<LeaderHandle>,
 }
 
 impl Page {
@@ -120,7 +123,15 @@ async fn metrics(State(page): State<Arc<Page>>) -> Response {
         ("open", !page.vault.is_restricted(), "Whether all players may log in: 1 or 0."),
         ("database_up", !page.vault.is_failing(), page::DATABASE_UP),
     ];
-    page::metrics(page.figures.prometheus(&page.counts, &page.games.figures(), state))
+    let mut metrics = page.figures.prometheus(&page.counts, &page.games.figures(), state);
+    match (page.vault.link(), &page.leader) {
+        (Some(link), _) => link.traffic().add_to(&mut metrics, None),
+        (None, Some(leader)) if leader.leads() => {
+            leader.traffic().add_to(&mut metrics, Some(&leader.members().await));
+        }
+        _ => {}
+    }
+    page::metrics(metrics.into_text())
 }
 
 /// Encodes a text for the client, which shows Windows-1252.

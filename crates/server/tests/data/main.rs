@@ -4,6 +4,7 @@
 
 mod admin;
 mod chaos;
+mod copy;
 mod faults;
 mod lost_keys;
 mod migration;

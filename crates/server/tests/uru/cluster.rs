@@ -8,13 +8,17 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nkeys::KeyPair;
 use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream as TokioStream;
 use tokio::time::{sleep, timeout};
 use worldwire_core::{Field as _, Writer};
 use worldwire_server::uru::config::Role;
 use worldwire_server::uru::vault::{Login, Vault};
-use worldwire_server::uru::{GameRandom, ShardConfig, Standby};
+use worldwire_server::uru::{BusUser, GameRandom, ShardConfig, Standby, nats_config};
 use worldwire_uru::crypt::login::login_fields;
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::message::auth::client as ask;
@@ -31,7 +35,7 @@ use crate::reconnect::{hears, is_online};
 const PROGRAMS: [&str; 2] = ["nats-server", "/usr/sbin/nats-server"];
 
 /// A `nats-server` of this test.
-struct Bus {
+pub(crate) struct Bus {
     program: &'static str,
     port: u16,
     /// A file with more settings of the server.
@@ -41,7 +45,7 @@ struct Bus {
 
 impl Bus {
     /// `None` if it is not installed, which is a failure under CI: `.ci/run` installs it.
-    fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         Self::start_with(None)
     }
 
@@ -94,7 +98,7 @@ impl Bus {
     }
 
     /// The settings of a process that uses it.
-    fn settings(&self, node: &str) -> impl FnOnce(&mut ShardConfig) + use<> {
+    pub(crate) fn settings(&self, node: &str) -> impl FnOnce(&mut ShardConfig) + use<> {
         let (server, node) = (format!("nats://127.0.0.1:{}", self.port), node.to_owned());
         move |config| {
             config.cluster.bus = vec![server];
@@ -103,11 +107,15 @@ impl Bus {
     }
 
     /// A process with the vault and ages.
-    async fn leader(&self, folder: TempDir) -> Running {
+    pub(crate) async fn leader(&self, folder: TempDir) -> Running {
         self.leader_with(folder, |_| ()).await
     }
 
-    async fn leader_with(&self, folder: TempDir, change: impl FnOnce(&mut ShardConfig)) -> Running {
+    pub(crate) async fn leader_with(
+        &self,
+        folder: TempDir,
+        change: impl FnOnce(&mut ShardConfig),
+    ) -> Running {
         let settings = self.settings("leader");
         let change = |config: &mut ShardConfig| {
             settings(config);
@@ -117,14 +125,21 @@ impl Bus {
     }
 
     /// A front with the keys of the leader, once it serves clients.
-    async fn front(&self, leader: &Running) -> Running {
+    pub(crate) async fn front(&self, leader: &Running) -> Running {
         self.front_with(leader, |_| ()).await
     }
 
-    async fn front_with(&self, leader: &Running, change: impl FnOnce(&mut ShardConfig)) -> Running {
+    pub(crate) async fn front_with(
+        &self,
+        leader: &Running,
+        change: impl FnOnce(&mut ShardConfig),
+    ) -> Running {
         let folder = tempfile::tempdir().unwrap();
         std::fs::copy(leader.folder.path().join("keys.toml"), folder.path().join("keys.toml"))
             .unwrap();
+        // Operators recognise the folder by it.
+        let text = "[cluster]\nroles = [\"front\"]\nbus = [\"nats://127.0.0.1:4222\"]\n";
+        std::fs::write(folder.path().join("shard.toml"), text).unwrap();
         let settings = self.settings("front");
         let change = |config: &mut ShardConfig| {
             settings(config);
@@ -265,18 +280,13 @@ async fn a_front_finds_the_next_leader() {
 #[tokio::test]
 async fn each_process_logs_in_to_the_bus_with_its_own_key() {
     let [of_leader, of_front] = [(); 2].map(|()| KeyPair::new_user());
-    let users = format!(
-        "authorization {{ users: [
-            {{ nkey: \"{}\", permissions: {{
-                publish: [\"ww.shard.1.leader\", \"ww.shard.1.down.>\"],
-                subscribe: [\"ww.shard.1.up.>\"] }} }}
-            {{ nkey: \"{}\", permissions: {{
-                publish: [\"ww.shard.1.up.>\"],
-                subscribe: [\"ww.shard.1.leader\", \"ww.shard.1.down.front.>\"] }} }}
-        ] }}",
-        of_leader.public_key(),
-        of_front.public_key(),
-    );
+    let user = |node: &str, pair: &KeyPair, role| BusUser {
+        node: node.to_owned(),
+        key: pair.public_key(),
+        roles: vec![role],
+    };
+    let users = [user("leader", &of_leader, Role::Vault), user("front", &of_front, Role::Front)];
+    let users = nats_config("shard", &users).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let settings = folder.path().join("nats.conf");
     std::fs::write(&settings, users).unwrap();
@@ -292,6 +302,72 @@ async fn each_process_logs_in_to_the_bus_with_its_own_key() {
     assert!(is_online(&leader, a).await);
     front.stop().await;
     leader.stop().await;
+}
+
+/// What the bus says to a line of its protocol from a process with this key, up to its next PONG.
+async fn said(bus: &Bus, pair: &KeyPair, line: &str) -> String {
+    let stream = TokioStream::connect((Ipv4Addr::LOCALHOST, bus.port)).await.unwrap();
+    let (reader, mut writer) = stream.into_split();
+    let mut lines = BufReader::new(reader).lines();
+    let info = lines.next_line().await.unwrap().unwrap();
+    let info: serde_json::Value =
+        serde_json::from_str(info.strip_prefix("INFO ").unwrap()).unwrap();
+    let signature = pair.sign(info["nonce"].as_str().unwrap().as_bytes()).unwrap();
+    let signature = URL_SAFE_NO_PAD.encode(signature);
+    let connect =
+        serde_json::json!({ "nkey": pair.public_key(), "sig": signature, "verbose": false });
+    let text = format!("CONNECT {connect}\r\n{line}\r\nPING\r\n");
+    writer.write_all(text.as_bytes()).await.unwrap();
+    let mut said = String::new();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        match line.as_str() {
+            "PONG" => return said,
+            "PING" => writer.write_all(b"PONG\r\n").await.unwrap(),
+            line => said.push_str(line),
+        }
+    }
+    panic!("the bus closed the connection: {said}");
+}
+
+#[tokio::test]
+async fn processes_may_do_only_what_they_need_on_the_bus() {
+    let [leader, front, age] = [(); 3].map(|()| KeyPair::new_user());
+    let users = [("a", &leader, Role::Vault), ("b", &front, Role::Front), ("c", &age, Role::Age)];
+    let users = users.map(|(node, pair, role)| BusUser {
+        node: node.to_owned(),
+        key: pair.public_key(),
+        roles: vec![role],
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let settings = folder.path().join("nats.conf");
+    std::fs::write(&settings, nats_config("shard", &users).unwrap()).unwrap();
+    let Some(bus) = Bus::start_with(Some(settings)) else { return };
+    for (pair, line, allowed) in [
+        (&leader, "PUB ww.shard.1.leader 0\r\n", true),
+        (&leader, "PUB ww.shard.1.down.b.1 0\r\n", true),
+        (&leader, "SUB ww.shard.1.up.7 1", true),
+        (&leader, "SUB ww.shard.1.down.a.1 1", true),
+        (&leader, "SUB ww.shard.1.down.b.1 1", false),
+        (&leader, "PUB ww.other.1.leader 0\r\n", false),
+        (&front, "PUB ww.shard.1.up.7 0\r\n", true),
+        (&front, "SUB ww.shard.1.leader 1", true),
+        (&front, "SUB ww.shard.1.down.b.1 1", true),
+        (&front, "SUB ww.shard.1.up.7 1", false),
+        (&front, "SUB ww.shard.1.down.c.1 1", false),
+        (&front, "PUB ww.shard.1.leader 0\r\n", false),
+        (&front, "PUB ww.shard.1.down.c.1 0\r\n", false),
+        (&front, "SUB ww.shard.1.player.7 1", false),
+        (&front, "PUB ww.shard.1.all 0\r\n", false),
+        (&age, "PUB ww.shard.1.player.7 0\r\n", true),
+        (&age, "SUB ww.shard.1.player.7 1", true),
+        (&age, "SUB ww.shard.1.all 1", true),
+        (&age, "PUB ww.shard.1.leader 0\r\n", false),
+        (&age, "SUB ww.shard.1.> 1", false),
+    ] {
+        let said = said(&bus, pair, line).await;
+        assert_eq!(!said.contains("Permissions Violation"), allowed, "{line}: {said}");
+        assert!(allowed == said.is_empty(), "{line}: {said}");
+    }
 }
 
 /// What workers sent, and what was acknowledged.

@@ -11,6 +11,7 @@ mod cluster;
 mod database;
 mod latency;
 mod log;
+mod operators;
 mod player;
 #[path = "../data/support/database.rs"]
 mod postgres;

@@ -35,6 +35,7 @@ mod tera;
 #[cfg(feature = "network")]
 mod uru;
 #[cfg(feature = "network")]
+mod uru_cluster;
 mod uru_files;
 mod wad;
 
@@ -79,6 +80,7 @@ pub(crate) use tera::*;
 #[cfg(feature = "network")]
 pub(crate) use uru::*;
 #[cfg(feature = "network")]
+pub(crate) use uru_cluster::*;
 pub(crate) use uru_files::*;
 pub(crate) use wad::*;
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{Target, UruKeys, UruManifest, UruSdl};
+use super::{Target, UruCluster, UruKeys, UruManifest, UruSdl};
 
 #[derive(Debug, Args)]
 pub(crate) struct Uru {
@@ -62,6 +62,9 @@ pub(crate) enum UruCommand {
         #[command(flatten)]
         shard: UruShard,
     },
+    /// See and manage a shard that several processes serve
+    #[command(subcommand, arg_required_else_help = true)]
+    Cluster(UruCluster),
     /// Prepare the files that a shard offers to clients
     #[command(subcommand, arg_required_else_help = true)]
     Files(UruFiles),
@@ -458,6 +461,25 @@ pub(crate) enum UruVault {
         /// Remove the nodes
         #[arg(long)]
         apply: bool,
+        #[command(flatten)]
+        shard: UruShard,
+    },
+    /// Copy a stopped shard's database to PostgreSQL, or to a SQLite file
+    ///
+    /// Everything is copied, with all numbers and passwords, in one transaction, and compared
+    /// afterwards. The new database must be empty. shard.toml is not changed.
+    #[command(
+        after_help = "The copy needs as much memory as the database. The password of a PostgreSQL user can also be in PGPASSWORD
+or in ~/.pgpass, so that it is not on the command line.
+
+Examples:
+  worldwire uru vault copy --to postgres://uru@db.example.org/shard
+  worldwire uru vault copy --to copy.sqlite --server /srv/uru"
+    )]
+    Copy {
+        /// The new database: a URL that starts with postgres://, or a SQLite file
+        #[arg(long, value_name = "URL|FILE")]
+        to: String,
         #[command(flatten)]
         shard: UruShard,
     },

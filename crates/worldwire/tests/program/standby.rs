@@ -170,7 +170,8 @@ fn a_standby_serves_after_kills_and_stops() {
     one.is_active();
     two.is_standby();
     one.run(&["worldwire", "uru", "account", "add", "ann", "--server", "one"]);
-    let refused = "two: the process in this directory is not serving the shard: it is a standby";
+    let refused =
+        "two: this process is a standby; run the command where the shard is served: process ";
     two.refuses(&["worldwire", "uru", "account", "list", "--server", "two"], refused);
     let client = ["worldwire", "client", "uru"];
     let login = |folder, step, rest: &[&str]| {
@@ -189,8 +190,8 @@ fn a_standby_serves_after_kills_and_stops() {
 
     let again = Process::start(&one, &["--standby"]);
     again.says("another process serves the shard");
-    // The process that was killed left its socket.
-    let refused = "one: the process in this directory is not serving the shard: it is a standby";
+    let refused =
+        "one: this process is a standby; run the command where the shard is served: process ";
     one.refuses(&["worldwire", "uru", "account", "list", "--server", "one"], refused);
     let start = Instant::now();
     standby.stop();
@@ -198,7 +199,75 @@ fn a_standby_serves_after_kills_and_stops() {
     let time = start.elapsed();
     assert!(time < Duration::from_secs(3), "{time:?}");
     login("one", "set-player", &["Ann"]);
+
+    // An operator moves the shard to the other process, and the first one becomes its standby.
+    let lead = ["worldwire", "uru", "cluster", "lead", "--server", "one"];
+    let said = command(one.path.parent().unwrap(), &lead).output().unwrap();
+    let said = String::from_utf8(said.stderr).unwrap();
+    assert!(said.contains("no standby is connected to the database"), "{said}");
+    let other = Process::start(&two, &["--standby"]);
+    other.says("another process serves the shard");
+    let list = ["worldwire", "uru", "cluster", "list", "--server", "one"];
+    let listed = one.run(&list);
+    let lines: Vec<_> = listed.lines().collect();
+    let version = env!("CARGO_PKG_VERSION");
+    let wanted = format!(
+        "a  leader, front, age, vault  {version}  127.0.0.1  0 clients, 0 ages with 0 players  since "
+    );
+    assert!(lines.len() == 2 && lines[0].starts_with(&wanted), "{listed}");
+    assert!(lines[1].starts_with("process ") && lines[1].contains("  standby  since "), "{listed}");
+    let start = Instant::now();
+    one.run(&lead);
+    other.says("Ctrl-C stops the shard");
+    let time = start.elapsed();
+    assert!(time < Duration::from_secs(3), "{time:?}");
+    again.says("the shard was handed over; this process becomes a standby");
+    again.says("another process serves the shard");
+    one.is_standby();
+    two.is_active();
+    login("two", "set-player", &["Ann"]);
+    other.stop();
+    again.says("Ctrl-C stops the shard");
     again.stop();
+}
+
+#[test]
+fn a_shard_moves_from_sqlite_to_postgres() {
+    let Some(database) = Database::postgres() else { return };
+    let url = database.url.as_deref().unwrap();
+    let one = Folder::new("uru", database.folder.path().join("one"), url);
+    let file = one.path.join("shard.toml");
+    let settings = fs::read_to_string(&file).unwrap();
+    let sqlite: Vec<_> = settings.lines().filter(|line| !line.starts_with("database")).collect();
+    fs::write(&file, sqlite.join("\n")).unwrap();
+    let keys = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/uru-keys.toml");
+    fs::copy(keys, one.path.join("keys.toml")).unwrap();
+
+    let shard = Process::start(&one, &[]);
+    shard.says("Ctrl-C stops the shard");
+    let uru =
+        |words: &[&str]| one.run(&[&["worldwire", "uru"], words, &["--server", "one"]].concat());
+    uru(&["account", "add", "ann"]);
+    let login = |step, rest: &[&str]| {
+        let words = ["worldwire", "client", "uru", "one", "--account", "ann", "login", "+", step];
+        one.run(&[&words, rest].concat());
+    };
+    login("create-player", &["Ann", "female"]);
+    let copy = ["worldwire", "uru", "vault", "copy", "--to", url, "--server", "one"];
+    one.refuses(&copy, "one: in use by process ");
+    shard.stop();
+    let all = uru(&["vault", "export"]);
+    let copied = one.run(&[&copy[..], &["--json"]].concat());
+    assert!(copied.starts_with(r#"{"accounts":1,"nodes":"#), "{copied}");
+    one.refuses(&copy, "the new database is not empty; nothing was copied");
+
+    fs::write(&file, settings).unwrap();
+    assert_eq!(uru(&["vault", "export"]), all);
+    assert_eq!(uru(&["vault", "check"]), "0 problems\n");
+    let shard = Process::start(&one, &["--standby"]);
+    shard.says("Ctrl-C stops the shard");
+    login("set-player", &["Ann"]);
+    shard.stop();
 }
 
 #[test]

@@ -5,9 +5,10 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{NetError, Uuid};
 
@@ -18,12 +19,19 @@ use crate::folder::blocking;
 use crate::operators::Operated;
 use crate::page::unix;
 use crate::start::or_close;
+use crate::store::lease::{SeenStandby, SharedStore};
 use crate::store::lock::FolderLock;
 use crate::store::seal::KEY_FILE;
+use crate::uru::cluster::{Description, LeaderHandle, Member};
 use crate::uru::config::{self, FixedAge, SQLITE_FILE, ShardConfig};
 use crate::uru::game::{Games, RunningAge, RunningGame, can_be_shown};
+use crate::uru::own_process::OwnProcess;
 use crate::uru::status::Welcome;
 use crate::uru::vault::{AgeSummary, OnlineSession, Vault, VaultError};
+use crate::uru::{Handover, Shared};
+
+/// How long the answer to a request that ends the shard may take, even to another process.
+const ANSWER_WITHIN: Duration = Duration::from_millis(200);
 
 /// A shard as operators control it. Cheap to clone.
 #[derive(Clone)]
@@ -41,6 +49,17 @@ struct Live {
     server_ini: Arc<str>,
     /// Where the shard listens.
     listen: SocketAddr,
+    cluster: ClusterControl,
+}
+
+/// What a running shard knows about its processes.
+#[derive(Clone)]
+pub(in crate::uru) struct ClusterControl {
+    pub(in crate::uru) own: OwnProcess,
+    pub(in crate::uru) leader: LeaderHandle,
+    /// The database, if standbys may follow it.
+    pub(in crate::uru) store: Option<Arc<dyn SharedStore>>,
+    pub(in crate::uru) handover: Handover,
 }
 
 impl fmt::Debug for Control {
@@ -58,12 +77,13 @@ impl Control {
 
     pub(in crate::uru) fn running(
         folder: &Path,
-        vault: Vault,
-        games: Games,
-        welcome: Welcome,
+        shared: &Shared,
         (server_ini, listen): (String, SocketAddr),
+        cluster: ClusterControl,
     ) -> Self {
-        let live = Live { games, welcome, server_ini: server_ini.into(), listen };
+        let Shared { vault, games, welcome, .. } = shared;
+        let (vault, games, welcome) = (vault.clone(), games.clone(), welcome.clone());
+        let live = Live { games, welcome, server_ini: server_ini.into(), listen, cluster };
         Self { folder: folder.to_owned(), vault, live: Some(live) }
     }
 
@@ -196,6 +216,42 @@ impl Control {
         Ok(running.into_iter().map(shown).collect())
     }
 
+    async fn nodes(&self) -> Result<Vec<Json>, RequestError> {
+        let Some(live) = &self.live else { return Ok(Vec::new()) };
+        let ClusterControl { own, leader, store, .. } = &live.cluster;
+        let mut listed = vec![node_json(own.node(), Some(&own.describe()), None)];
+        let members = leader.members().await;
+        listed.extend(
+            members
+                .iter()
+                .map(|member| node_json(&member.node, member.description.as_ref(), Some(member))),
+        );
+        // With a bus, standbys are members.
+        if let Some(store) = store.as_ref().filter(|_| !own.has_bus) {
+            let standbys = store.standbys().await.map_err(|_| NetError::TimeoutOdbc)?;
+            listed.extend(standbys.iter().map(standby_json));
+        }
+        Ok(listed)
+    }
+
+    /// Hands over the shard to a standby.
+    async fn hand_over(&self) -> Result<Vec<Json>, RequestError> {
+        let Some(live) = &self.live else { return Ok(Vec::new()) };
+        let ClusterControl { store, handover, .. } = &live.cluster;
+        let store = store.as_ref().ok_or(RequestError::NotShared)?;
+        let standbys = store.standbys().await.map_err(|_| NetError::TimeoutOdbc)?;
+        if standbys.is_empty() {
+            return Err(RequestError::NoStandby);
+        }
+        tracing::info!("operator hands over the shard to a standby");
+        let handover = handover.clone();
+        tokio::spawn(async move {
+            sleep(ANSWER_WITHIN).await;
+            handover.request();
+        });
+        Ok(standbys.iter().map(standby_json).collect())
+    }
+
     async fn message(
         &self,
         sender: &str,
@@ -271,13 +327,22 @@ impl Administered for Control {
     fn needs_running(request: &Request) -> bool {
         matches!(
             request,
-            Request::Online | Request::Games | Request::ServerIni | Request::Message { .. }
+            Request::Online
+                | Request::Games
+                | Request::Nodes
+                | Request::HandOver
+                | Request::ServerIni
+                | Request::Message { .. }
         )
     }
 
     fn check_folder(folder: &Path) -> Result<(), AdminError> {
         let key = folder.join(KEY_FILE);
         if key.exists() {
+            return Ok(());
+        }
+        let config = ShardConfig::read(folder);
+        if config.is_ok_and(|config| config.is_some_and(|config| !config.cluster.has_vault())) {
             return Ok(());
         }
         let has_others =
@@ -287,6 +352,9 @@ impl Administered for Control {
 
     async fn open_stopped(folder: &Path, lock: &mut FolderLock) -> Result<Self, AdminError> {
         let config: ShardConfig = stopped_config(folder)?;
+        if !config.cluster.has_vault() {
+            return Err(AdminError::NoVault { folder: folder.to_owned(), name: Self::NAME });
+        }
         let (store, key) = stopped_store(folder, &config, lock).await?;
         // Opening creates the shard's own ages, so they must have their configured names.
         let opened = Vault::open(Arc::clone(&store), key, config.vault()).await;
@@ -318,6 +386,8 @@ impl Operated for Control {
             Request::RemoveAge { age } => self.remove_age(age).await,
             Request::Online => self.online().await,
             Request::Games => self.games().await,
+            Request::Nodes => self.nodes().await,
+            Request::HandOver => self.hand_over().await,
             Request::ServerIni => {
                 let place = |live: &Live| [json!(&*live.server_ini), json!(live.listen)];
                 Ok(self.live.iter().flat_map(place).collect())
@@ -353,6 +423,46 @@ fn age_json(
         "owners": age.owners,
         "population": age.population,
         "running": host.map(|host| running_json(host, name)),
+    })
+}
+
+/// A process: the leader, or a member of the cluster.
+fn node_json(node: &str, about: Option<&Description>, member: Option<&Member>) -> Json {
+    let now = Instant::now();
+    let joined = member.and_then(|member| now.checked_sub(member.member_for)).map(unix);
+    json!({
+        "node": node,
+        "leader": member.is_none(),
+        "roles": about.map(|about| &about.roles),
+        "version": about.map(|about| &about.version),
+        "address": about.map(|about| &about.address),
+        "clients": about.map(|about| about.clients),
+        "ages": about.map(|about| about.ages),
+        "players": about.map(|about| about.players),
+        "since": about.map(|about| about.started),
+        "joined": joined,
+        "heardMs": member.map(|member| member.heard.as_millis()),
+        "behind": about.and_then(|about| about.behind),
+        "process": null,
+    })
+}
+
+/// A standby that is known only from the database.
+fn standby_json(standby: &SeenStandby) -> Json {
+    json!({
+        "node": null,
+        "leader": false,
+        "roles": ["standby"],
+        "version": null,
+        "address": standby.address,
+        "clients": null,
+        "ages": null,
+        "players": null,
+        "since": standby.since,
+        "joined": null,
+        "heardMs": null,
+        "behind": null,
+        "process": standby.process,
     })
 }
 

@@ -1,6 +1,8 @@
 //! Administering a shard, whether it is running or not; see [`crate::admin`].
 
+mod copy;
 mod live;
+mod relay;
 
 use std::fmt;
 
@@ -10,7 +12,10 @@ use worldwire_core::value::{parse_hex, push_hex};
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::NetError;
 
+pub use copy::copy_database;
+pub(super) use live::ClusterControl;
 pub use live::Control;
+pub(super) use relay::Relay;
 
 use super::config::{CONFIG, FixedAge};
 use super::game::MAX_TEXT;
@@ -20,7 +25,7 @@ use super::vault::{
 };
 use super::{ClearError, Cleared};
 use crate::config::ConfigError;
-use crate::operators::debug_request;
+use crate::operators::{Rejection, debug_request};
 
 /// A request by an operator.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -75,6 +80,11 @@ pub enum Request {
     Online,
     /// Lists the small games that players are in, one per line.
     Games,
+    /// Lists the processes of the shard, the one with the vault first, one per line.
+    Nodes,
+    /// Ends the process that serves the shard, so that a standby takes over, and lists the standbys,
+    /// one per line.
+    HandOver,
     /// The text that a client's `server.ini` needs, with the port that the shard uses, and the
     /// address and port on which the shard listens.
     ServerIni,
@@ -318,6 +328,46 @@ pub enum RequestError {
     /// A dump that cannot be imported.
     #[error(transparent)]
     Dump(#[from] DumpError),
+    /// A request at a process whose leader cannot be reached.
+    #[error("the leader, which has the vault, cannot be reached; see the log")]
+    NoLeader,
+    /// The leader failed before it answered.
+    #[error(
+        "the leader ended, or could not be reached, before it answered; the command may have taken effect"
+    )]
+    Unanswered,
+    /// The leader does not take operators' requests from other processes.
+    #[error(
+        "the leader takes no commands from other processes: node_commands in [cluster] of its {CONFIG} is \
+        false, or it has an older version; run the command in its folder"
+    )]
+    NotTaken,
+    /// Other processes have too many requests at the leader.
+    #[error("the leader is still busy with {0} commands of other processes; try again later")]
+    Crowded(usize),
+    /// A dump or an answer that is too large for the bus.
+    #[error(
+        "more than {0} MiB cannot be sent to or from another process; run the command in the leader's folder"
+    )]
+    TooLarge(usize),
+    /// The leader's answer: why it did not do what was asked.
+    #[error("{}", .0.problem)]
+    Elsewhere(Rejection),
+    /// A request at a standby that has no bus.
+    #[error(
+        "this process is a standby; run the command where the shard is served{}, or set bus in [cluster] of {CONFIG}",
+        active.as_ref().map(|active| format!(": {active}")).unwrap_or_default()
+    )]
+    Standby {
+        /// The process that serves the shard, if it is known.
+        active: Option<String>,
+    },
+    /// A shard that no other process can take over.
+    #[error("the shard was started without --standby, so no other process can take over")]
+    NotShared,
+    /// No process can take over now.
+    #[error("no standby is connected to the database; start one with --standby first")]
+    NoStandby,
     /// An import while the vault is in use.
     #[error("a player is logged in, or an age is still running; stop the shard first")]
     Busy,
@@ -337,8 +387,14 @@ impl RequestError {
         Self::Vault { what: format!("account {name:?}"), error }
     }
 
-    /// Whether the vault failed, rather than refused the request.
+    /// Whether the vault failed, or was not reached, rather than refused the request.
     fn is_failure(&self) -> bool {
+        match self {
+            Self::NoLeader | Self::Unanswered | Self::NotTaken | Self::Crowded(_) => return true,
+            Self::Standby { .. } => return true,
+            Self::Elsewhere(rejection) => return rejection.is_failure,
+            _ => {}
+        }
         let (Self::Vault { error, .. }
         | Self::Age { error: ClearError::Vault(error), .. }
         | Self::RemoveAge { error: RemoveError::Clear(ClearError::Vault(error)), .. }) = self

@@ -97,6 +97,26 @@ impl Subjects {
         format!("{}.up.{epoch}", self.prefix)
     }
 
+    /// What the leaders of all epochs receive.
+    pub(super) fn all_up(&self) -> String {
+        format!("{}.up.>", self.prefix)
+    }
+
+    /// What all nodes receive.
+    pub(super) fn all_down(&self) -> String {
+        format!("{}.down.>", self.prefix)
+    }
+
+    /// What the processes of a node receive.
+    pub(super) fn all_down_to(&self, node: &str) -> String {
+        format!("{}.down.{node}.>", self.prefix)
+    }
+
+    /// Where ages of different processes reach each other's players.
+    pub(super) fn all_players(&self) -> [String; 2] {
+        [format!("{}.player.*", self.prefix), format!("{}.all", self.prefix)]
+    }
+
     /// What a process of a node receives.
     pub(super) fn down(&self, node: &str, process: u64) -> String {
         format!("{}.down.{node}.{process:016x}", self.prefix)

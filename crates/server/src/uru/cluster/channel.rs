@@ -64,6 +64,8 @@ struct Outgoing {
     bytes: usize,
     /// How many of them have been sent, or sent again.
     sent: usize,
+    /// The highest number that was sent.
+    last_sent: u64,
     /// When all of them are sent again.
     resend_at: Duration,
     /// The last repetition on request: the first frame, and when.
@@ -89,6 +91,8 @@ pub(super) struct Outbound<'c> {
     sent: u64,
     received: u64,
     lacks: u8,
+    /// Whether this frame was sent before.
+    pub(super) is_repeated: bool,
     pub(super) payload: &'c [u8],
 }
 
@@ -108,6 +112,7 @@ impl Channel {
             first: 1,
             bytes: 0,
             sent: 0,
+            last_sent: 0,
             resend_at: now,
             repeated: None,
         };
@@ -174,14 +179,18 @@ impl Channel {
             outgoing.resend_at = now + RESEND_AFTER;
         }
         outgoing.sent += usize::from(has_frame);
+        let sequence = if has_frame { outgoing.number(index) } else { 0 };
+        let is_repeated = has_frame && sequence <= outgoing.last_sent;
+        outgoing.last_sent = outgoing.last_sent.max(sequence);
         self.owes = false;
         self.beat_at = now + BEAT;
         self.incoming.unacknowledged = 0;
         Some(Outbound {
-            sequence: if has_frame { outgoing.number(index) } else { 0 },
+            sequence,
             sent: outgoing.number(outgoing.sent) - 1,
             received: self.incoming.received,
             lacks: self.incoming.lacks.into(),
+            is_repeated,
             payload: outgoing.frames.get(index).map_or(&[], Vec::as_slice),
         })
     }

@@ -118,6 +118,12 @@ messages! {
         /// An encoded [`ClientReport`](super::requests::ClientReport).
         report "report": Bytes32<'a, MAX_NOTICE>,
     }
+
+    /// What the process says about itself, for operators. There is no answer.
+    40 Described<'a> {
+        /// An encoded [`Description`](super::members::Description). Unknown ones are skipped.
+        description "description": Bytes32<'a, MAX_NOTICE>,
+    }
 }
 
 messages! {

@@ -26,6 +26,15 @@ pub enum Role {
 impl Role {
     /// All roles.
     pub const ALL: [Self; 3] = [Self::Front, Self::Age, Self::Vault];
+
+    /// Its name in `shard.toml`.
+    pub(in crate::uru) const fn name(self) -> &'static str {
+        match self {
+            Self::Front => "front",
+            Self::Age => "age",
+            Self::Vault => "vault",
+        }
+    }
 }
 
 impl Cluster {
@@ -33,6 +42,12 @@ impl Cluster {
     #[must_use]
     pub fn is_front(&self) -> bool {
         self.roles == [Role::Front]
+    }
+
+    /// Whether this process can have the vault.
+    #[must_use]
+    pub fn has_vault(&self) -> bool {
+        self.roles.contains(&Role::Vault)
     }
 
     /// The files for the bus in a shard's directory: the key and the certificates.

@@ -218,6 +218,9 @@ settings! {
         /// What this process does: ["front"] to serve logins and files for a shard whose vault and
         /// ages are at another process, or ["front", "age", "vault"] for everything.
         roles: Vec<Role> = Role::ALL.to_vec(),
+        /// At the leader: answer the commands of `worldwire uru` in the folders of other processes. A
+        /// process that sends them can do everything that an operator can.
+        node_commands: bool = true,
         /// A file with the seed of this process' nkey for the bus. Empty for none.
         #[serde(serialize_with = "path_text")]
         bus_key: PathBuf = PathBuf::new(),

@@ -69,6 +69,12 @@ impl Page {
         Ok(Self { serving: tokio::spawn(inspector.serve(signal)), _folder: scratch })
     }
 
+    /// Closes the page before the signal.
+    pub(super) async fn close(self) {
+        self.serving.abort();
+        self.ended().await;
+    }
+
     /// Waits for the end of the page, after the signal.
     pub(super) async fn ended(self) {
         let _ = self.serving.await;

@@ -2,8 +2,10 @@
 
 use std::io::{IsTerminal as _, stdout};
 use std::path::absolute;
+use std::time::Duration;
 
-use worldwire_net::Stop;
+use tokio::time::sleep;
+use worldwire_net::{Signal, Stop};
 use worldwire_server::uru::admin::Control;
 use worldwire_server::uru::{Shard, ShardConfig, Standby};
 use worldwire_uru::crypt::key::PrimeKind;
@@ -12,6 +14,9 @@ use super::inspect::{Page, Shown};
 use super::{rewritten, set};
 use crate::cli::{Common, ServeUru};
 use crate::output::{Failure, Interruption, complain, print, say, shown};
+
+/// How long a process that has handed over its shard gives another one to take it over.
+const HEAD_START: Duration = Duration::from_secs(1);
 
 /// What the page of a shard shows.
 const SHOWN: Shown = Shown {
@@ -28,53 +33,80 @@ const SHOWN: Shown = Shown {
 };
 
 pub(super) async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), Failure> {
-    let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
-    let change = changes(arguments)?;
-    let folder = &arguments.folder;
-    let stop = Stop::new();
-    let signal = stop.signal();
+    let mut stop = Some(Stop::new());
+    let signal = stop.as_ref().map_or_else(Signal::never, Stop::signal);
+    let mut interruption = None;
     // Handle Ctrl-C before printing anything: a script may treat the output as the sign to
     // continue.
-    let (shard, interruption) = if arguments.standby {
-        let standby = Standby::open(folder, change).await.map_err(|error| failed(&error))?;
-        let interruption = Interruption::ask_first(move || stop.stop());
-        if !common.quiet {
-            say(
-                "worldwire: this standby takes over the shard when the process that serves it fails or \
-                 stops; Ctrl-C stops the standby",
-            );
+    let mut handle = || {
+        if let Some(stop) = stop.take() {
+            interruption = Some(Interruption::ask_first(move || stop.stop()));
         }
-        let shard = standby.lead(signal.clone()).await.map_err(|error| failed(&error))?;
-        let Some(shard) = shard else {
+    };
+    loop {
+        let Some(shard) = open(arguments, &signal, &mut handle, common).await? else {
             if !common.quiet {
                 say("worldwire: the standby stopped");
             }
             return Ok(());
         };
-        (shard, interruption)
-    } else {
+        let page = match arguments.inspect {
+            Some(at) => {
+                let (folder, status) = (&arguments.folder, shard.status_address());
+                Some(Page::open::<Control>(at, folder, SHOWN, status, signal.clone()).await?)
+            }
+            None => None,
+        };
+        introduce(&shard, arguments, common)?;
+        let handover = shard.handover();
+        let served = shard.serve(signal.clone()).await;
+        if handover.is_requested() {
+            served.map_err(|error| Failure::Run(error.to_string()))?;
+            if let Some(page) = page {
+                page.close().await;
+            }
+            if !common.quiet {
+                say("worldwire: the shard was handed over; this process becomes a standby");
+            }
+            sleep(HEAD_START).await;
+            continue;
+        }
+        if let Some(page) = page {
+            page.ended().await;
+        }
+        served.map_err(|error| Failure::Run(error.to_string()))?;
+        if !common.quiet {
+            say("worldwire: the shard stopped");
+        }
+        return Ok(());
+    }
+}
+
+/// Opens the shard; with `--standby`, only once this process has taken it over. Returns `None` after
+/// the signal.
+async fn open(
+    arguments: &ServeUru,
+    signal: &Signal,
+    handle: &mut impl FnMut(),
+    common: &Common,
+) -> Result<Option<Shard>, Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
+    let (folder, change) = (&arguments.folder, changes(arguments)?);
+    if !arguments.standby {
         let shard = Shard::open_with(folder, PrimeKind::Safe, change).await;
         let shard = shard.map_err(|error| failed(&error))?;
-        (shard, Interruption::ask_first(move || stop.stop()))
-    };
-    let page = match arguments.inspect {
-        Some(at) => {
-            let (folder, status) = (&arguments.folder, shard.status_address());
-            Some(Page::open::<Control>(at, folder, SHOWN, status, signal.clone()).await?)
-        }
-        None => None,
-    };
-    introduce(&shard, arguments, common)?;
-    let served = shard.serve(signal).await;
-    if let Some(page) = page {
-        page.ended().await;
+        handle();
+        return Ok(Some(shard));
     }
-    drop(interruption);
-    served.map_err(|error| failed(&error))?;
+    let standby = Standby::open(folder, change).await.map_err(|error| failed(&error))?;
+    handle();
     if !common.quiet {
-        say(format_args!("worldwire: the shard stopped"));
+        say(
+            "worldwire: this standby takes over the shard when the process that serves it fails or \
+             stops; Ctrl-C stops the standby",
+        );
     }
-    Ok(())
+    standby.lead(signal.clone()).await.map_err(|error| failed(&error))
 }
 
 /// The configuration given by the options.

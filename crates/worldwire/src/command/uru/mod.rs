@@ -2,6 +2,7 @@
 
 pub(crate) mod account;
 mod age;
+mod cluster;
 mod fields;
 mod files;
 mod keys;
@@ -33,6 +34,7 @@ pub(crate) fn run(arguments: &Uru, common: &Common) -> Result<(), Failure> {
         UruCommand::ClearStates { age, with_age, shard } => {
             states::clear(age, *with_age, shard, common)
         }
+        UruCommand::Cluster(command) => cluster::run(command, common),
         UruCommand::Files(files) => files::run(files, common),
         UruCommand::Keys(keys) => keys::run(keys),
         UruCommand::Kick { who, shard } => account::kick(who, shard, common),

@@ -3,14 +3,15 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use worldwire_core::Record as _;
+use worldwire_server::store::CopiedRows;
 use worldwire_server::store::lock::FolderLock;
 use worldwire_server::store::seal::KEY_FILE;
-use worldwire_server::uru::admin::Request;
+use worldwire_server::uru::admin::{Request, copy_database};
 use worldwire_server::uru::migration::{self, Import};
 use worldwire_server::uru::vault::{AgeNames, Dump};
-use worldwire_server::uru::{CONFIG, ShardConfig};
+use worldwire_server::uru::{CONFIG, SQLITE_FILE, ShardConfig};
 use worldwire_uru::schema::Descriptors;
 use worldwire_uru::vault::{NodeType, VaultNode, field_names};
 
@@ -55,6 +56,7 @@ pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
             let pruned = ask(&shard.shard, Request::Prune { dry_run: !apply }, Vec::new())?;
             if shard.json { print_lines(&pruned) } else { print(&pruned_shown(&pruned)) }
         }
+        UruVault::Copy { to, shard } => copy(to, shard, common),
         UruVault::Export { to: None, shard, target } => {
             // Check that the file can be written before putting load on the shard.
             let mut output = Output::open(target)?;
@@ -79,6 +81,43 @@ pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
             move_in(file, *from, &descriptors, *replace, shard, common)
         }
     }
+}
+
+/// Copies the database of a stopped shard.
+fn copy(to: &str, shard: &UruShard, common: &Common) -> Result<(), Failure> {
+    let copied = system::runtime()?.block_on(copy_database(&shard.shard, to));
+    let copied = copied.map_err(|error| Failure::Run(printable(&error.to_string())))?;
+    let CopiedRows { accounts, characters: players, nodes, refs, scores } = copied;
+    let [counted_accounts, counted_players, counted_nodes, counted_refs, counted_scores] = [
+        (accounts, "account"),
+        (players, "player"),
+        (nodes, "node"),
+        (refs, "reference"),
+        (scores, "score"),
+    ]
+    .map(|(count, what)| counted(count, what));
+    let title = shard.shard.to_string_lossy();
+    common.note(
+        &title,
+        &format!(
+            "{counted_accounts}, {counted_players}, {counted_nodes}, {counted_refs} and {counted_scores} copied \
+             and compared"
+        ),
+    );
+    let next = match to.contains("://") {
+        true => format!("to use the new database, set database in {CONFIG}, and keep server.key"),
+        false => format!(
+            "to use the new database, remove database from {CONFIG}, and move the file to {}; keep server.key",
+            shard.shard.join(SQLITE_FILE).display()
+        ),
+    };
+    common.note(&title, &next);
+    if shard.json {
+        return print_lines(&[json!({
+            "accounts": accounts, "players": players, "nodes": nodes, "refs": refs, "scores": scores,
+        })]);
+    }
+    Ok(())
 }
 
 /// Imports the lines of a file into a shard.

@@ -15,6 +15,7 @@ use super::super::frames::{
     Announcement, DownItem, Head, Notified, Reply, SessionEnded, UpItem, decode_frame, decode_item,
     encode_frame,
 };
+use super::super::members::{Description, Member};
 use super::super::requests::ClientReport;
 use crate::uru::config::is_name;
 use crate::uru::vault::Notice;
@@ -86,6 +87,8 @@ pub(in super::super) struct LeaderMachine {
     /// The incarnations of members, by name.
     members: HashMap<String, u64>,
     last: u64,
+    /// How many frames were sent again.
+    resent: u64,
     announce_at: Duration,
     /// Messages that belong to no channel.
     farewells: VecDeque<(String, Vec<u8>)>,
@@ -98,6 +101,7 @@ struct Node {
     process: u64,
     attempt: u64,
     channel: Channel,
+    joined: Duration,
     heard: Duration,
     /// The number of the last frame that was heard.
     beat: u64,
@@ -106,6 +110,7 @@ struct Node {
     /// The open sessions, with the numbers of their requests without a reply.
     sessions: HashMap<u64, usize>,
     requests: usize,
+    description: Option<Description>,
 }
 
 impl LeaderMachine {
@@ -116,6 +121,7 @@ impl LeaderMachine {
             nodes: BTreeMap::new(),
             members: HashMap::new(),
             last: 0,
+            resent: 0,
             announce_at: now,
             farewells: VecDeque::new(),
             events: VecDeque::new(),
@@ -222,6 +228,28 @@ impl LeaderMachine {
         }
     }
 
+    /// All members, by name.
+    pub(in super::super) fn members(&self, now: Duration) -> Vec<Member> {
+        let members = self.nodes.values().filter(|node| node.is_member);
+        let mut members: Vec<_> = members
+            .map(|node| Member {
+                node: node.name.clone(),
+                member_for: now.saturating_sub(node.joined),
+                heard: now.saturating_sub(node.heard),
+                sessions: node.sessions.len(),
+                requests: node.requests,
+                description: node.description.clone(),
+            })
+            .collect();
+        members.sort_by(|one, other| one.node.cmp(&other.node));
+        members
+    }
+
+    /// How many frames were sent again.
+    pub(in super::super) fn resent(&self) -> u64 {
+        self.resent
+    }
+
     /// What happened next.
     pub(in super::super) fn poll_event(&mut self) -> Option<LeaderEvent> {
         self.events.pop_front()
@@ -240,6 +268,7 @@ impl LeaderMachine {
         let epoch = self.epoch;
         self.nodes.iter_mut().find_map(|(incarnation, node)| {
             let frame = node.channel.poll_transmit(now)?;
+            self.resent += u64::from(frame.is_repeated);
             let head = frame.head(Head {
                 node: Bytes32::new(node.name.as_bytes()),
                 process: node.process,
@@ -289,11 +318,13 @@ impl LeaderMachine {
                 process: head.process,
                 attempt: head.attempt,
                 channel: Channel::new(now),
+                joined: now,
                 heard: now,
                 beat: 0,
                 is_member: false,
                 sessions: HashMap::new(),
                 requests: 0,
+                description: None,
             };
             self.nodes.insert(self.last, node);
         }
@@ -334,6 +365,10 @@ impl LeaderMachine {
                     let from = of(it.session);
                     self.events.push_back(LeaderEvent::Reported { from, report });
                 }
+            }
+            UpItem::Described(it) => {
+                // Otherwise it is a newer version's.
+                node.description = decoded(&it.description).ok().or(node.description.take());
             }
         }
         Ok(())

@@ -8,6 +8,7 @@ pub(super) mod machine;
 use std::collections::HashMap;
 use std::future::ready;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -16,7 +17,9 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 use worldwire_uru::types::NetError;
 
+use super::admin::{ADMIN, Dialogue, RemoteOperators};
 use super::bus::{Bus, BusError, Messages, Pending, Publisher, Subjects};
+use super::members::{LeaderSeat, Question, Traffic};
 use super::requests::{ClientReport, ENTER_AGE, OF_CLIENTS, address};
 use crate::uru::Shared;
 use crate::uru::game::Presence;
@@ -31,6 +34,16 @@ const MAX_AT_ONCE: usize = 256;
 /// How long the last messages may take.
 const GOODBYE: Duration = Duration::from_secs(1);
 
+/// What a process needs to lead others.
+#[derive(Debug)]
+pub(in crate::uru) struct Leading {
+    pub(in crate::uru) bus: Arc<dyn Bus>,
+    /// Answers operators at other processes, if they may ask.
+    pub(in crate::uru) operators: Option<RemoteOperators>,
+    /// For operators at this process.
+    pub(in crate::uru) seat: LeaderSeat,
+}
+
 /// The leader's task.
 #[derive(Debug)]
 pub(in crate::uru) struct Leader {
@@ -41,11 +54,12 @@ pub(in crate::uru) struct Leader {
 impl Leader {
     /// Leads a cluster in an epoch of the vault.
     pub(in crate::uru) async fn start(
-        bus: Arc<dyn Bus>,
+        leading: Leading,
         cluster: &str,
         epoch: u64,
         shared: Arc<Shared>,
     ) -> Result<Self, BusError> {
+        let Leading { bus, operators, seat } = leading;
         let machine = LeaderMachine::new(Subjects::of(cluster), epoch, Duration::ZERO);
         let start = Instant::now();
         let frames = bus.subscribe(&machine.subscription()).await?;
@@ -53,8 +67,11 @@ impl Leader {
         let (stop, stopped) = mpsc::channel(1);
         let sessions = HashMap::new();
         let publisher = Publisher::new(bus);
-        let task = Task { machine, publisher, start, shared, sessions, outputs };
-        let task = tokio::spawn(task.run(frames, results, stopped));
+        let LeaderSeat { questions, traffic } = seat;
+        traffic.is_connected.store(true, Ordering::Relaxed);
+        let task =
+            Task { machine, publisher, start, shared, operators, traffic, sessions, outputs };
+        let task = tokio::spawn(task.run(frames, results, questions, stopped));
         info!(cluster, epoch, "this process leads the cluster");
         Ok(Self { stop, task })
     }
@@ -91,6 +108,8 @@ struct Task {
     publisher: Publisher,
     start: Instant,
     shared: Arc<Shared>,
+    operators: Option<RemoteOperators>,
+    traffic: Arc<Traffic>,
     sessions: HashMap<RemoteSession, mpsc::UnboundedSender<Input>>,
     outputs: mpsc::UnboundedSender<(RemoteSession, Output)>,
 }
@@ -100,6 +119,7 @@ impl Task {
         mut self,
         mut frames: Messages,
         mut results: mpsc::UnboundedReceiver<(RemoteSession, Output)>,
+        mut questions: mpsc::Receiver<Question>,
         mut stopped: mpsc::Receiver<()>,
     ) {
         let (mut received, mut outputs) = (Vec::new(), Vec::new());
@@ -113,11 +133,16 @@ impl Task {
                     }
                 }
                 _ = results.recv_many(&mut outputs, MAX_AT_ONCE) => {}
+                Some(Question::Members(reply)) = questions.recv() => {
+                    // The operator may be gone.
+                    let _ = reply.send(self.machine.members(self.start.elapsed()));
+                }
                 _ = stopped.recv() => break,
                 () = sleep_until(due) => {}
             }
             let now = self.start.elapsed();
             self.machine.timeout(now);
+            self.traffic.add_received(&received);
             for frame in received.drain(..) {
                 self.machine.received(now, &frame);
             }
@@ -125,8 +150,12 @@ impl Task {
                 self.output(session, output);
             }
             self.handle_events();
-            self.publisher.publish(|| self.machine.poll_transmit(now)).await;
+            let (machine, traffic) = (&mut self.machine, &self.traffic);
+            let next = || machine.poll_transmit(now).inspect(|(_, sent)| traffic.add_sent(sent));
+            self.publisher.publish(next).await;
+            self.traffic.resent.store(self.machine.resent(), Ordering::Relaxed);
         }
+        self.traffic.is_connected.store(false, Ordering::Relaxed);
         self.machine.close();
         let goodbye = async {
             self.publisher.publish(|| self.machine.poll_transmit(Duration::ZERO)).await;
@@ -160,7 +189,8 @@ impl Task {
                     let (inputs, inbox) = mpsc::unbounded_channel();
                     self.sessions.insert(session, inputs);
                     let (shared, outputs) = (Arc::clone(&self.shared), self.outputs.clone());
-                    tokio::spawn(serve(shared, session, inbox, outputs));
+                    let operators = self.operators.clone();
+                    tokio::spawn(serve(shared, operators, session, inbox, outputs));
                 }
                 LeaderEvent::Ended(session) => {
                     self.sessions.remove(&session);
@@ -184,6 +214,7 @@ impl Task {
 /// Serves a session until its client or the vault ends it.
 async fn serve(
     shared: Arc<Shared>,
+    operators: Option<RemoteOperators>,
     remote: RemoteSession,
     mut inbox: mpsc::UnboundedReceiver<Input>,
     outputs: mpsc::UnboundedSender<(RemoteSession, Output)>,
@@ -195,7 +226,9 @@ async fn serve(
         return;
     };
     let presence = shared.games.presence(session.number());
-    let mut client = RemoteClient { shared: &shared, session, presence, notices, notified: 0 };
+    let (dialogue, notified) = (Dialogue::default(), 0);
+    let mut client =
+        RemoteClient { shared: &shared, operators, dialogue, session, presence, notices, notified };
     loop {
         let input = tokio::select! {
             notice = client.notices.recv() => {
@@ -229,6 +262,9 @@ async fn serve(
 /// A client that is connected to a node.
 struct RemoteClient<'s> {
     shared: &'s Shared,
+    operators: Option<RemoteOperators>,
+    /// With an operator.
+    dialogue: Dialogue,
     session: Connection,
     presence: Presence,
     notices: Notices,
@@ -237,11 +273,16 @@ struct RemoteClient<'s> {
 }
 
 impl RemoteClient<'_> {
-    async fn request(&self, kind: u16, body: &[u8]) -> Result<Vec<u8>, NetError> {
+    async fn request(&mut self, kind: u16, body: &[u8]) -> Result<Vec<u8>, NetError> {
         if kind == ENTER_AGE {
             let wanted = decoded(body).map_err(|_| NetError::InvalidParameter)?;
             let entered = self.shared.enter_age(&self.session, wanted);
             return encoded(&entered.await?).map_err(|_| NetError::InternalError);
+        }
+        if let (ADMIN, Some(operators)) = (kind, &self.operators) {
+            let part = decoded(body).map_err(|_| NetError::InvalidParameter)?;
+            let answer = self.dialogue.take(operators, part).await?;
+            return encoded(&answer).map_err(|_| NetError::InternalError);
         }
         // Nodes may do what clients may do.
         let carried = OF_CLIENTS.contains(&kind).then(|| {

@@ -18,8 +18,8 @@ use worldwire_uru::types::NetError;
 use super::super::bus::Subjects;
 use super::super::channel::{Channel, ChannelError};
 use super::super::frames::{
-    Announcement, DownItem, EndSession, Head, Notified, OpenSession, Report, Request, SessionEnded,
-    UpItem, decode_frame, decode_item, encode_frame,
+    Announcement, Described, DownItem, EndSession, Head, Notified, OpenSession, Report, Request,
+    SessionEnded, UpItem, decode_frame, decode_item, encode_frame,
 };
 use super::super::requests::ClientReport;
 use crate::uru::vault::Notice;
@@ -83,6 +83,8 @@ pub(in super::super) struct LinkMachine {
     /// The session of each open request.
     requests: HashMap<u64, u64>,
     next: u64,
+    /// How many frames were sent again.
+    resent: u64,
     events: VecDeque<LinkEvent>,
 }
 
@@ -122,6 +124,7 @@ impl LinkMachine {
             sessions: HashMap::new(),
             requests: HashMap::new(),
             next: 0,
+            resent: 0,
             events: VecDeque::new(),
         }
     }
@@ -229,6 +232,16 @@ impl LinkMachine {
         }
     }
 
+    /// Sends what this process says about itself.
+    pub(in super::super) fn describe(&mut self, description: Vec<u8>) {
+        self.push(Described { description: Bytes32::new(description) });
+    }
+
+    /// How many frames were sent again, and how many sessions and requests are open.
+    pub(in super::super) fn figures(&self) -> (u64, usize, usize) {
+        (self.resent, self.sessions.len(), self.requests.len())
+    }
+
     /// What happened next.
     pub(in super::super) fn poll_event(&mut self) -> Option<LinkEvent> {
         self.events.pop_front()
@@ -247,6 +260,7 @@ impl LinkMachine {
             State::Member(member) => {
                 let beat = member.beat(now);
                 let frame = member.channel.poll_transmit(now)?;
+                self.resent += u64::from(frame.is_repeated);
                 let head = frame.head(Head { incarnation: member.incarnation, beat, ..head });
                 encode_frame(&head, frame.payload)
             }

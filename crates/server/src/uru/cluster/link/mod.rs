@@ -5,7 +5,7 @@ pub(super) mod machine;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -16,8 +16,10 @@ use worldwire_uru::types::NetError;
 use super::bus::{Bus, BusError, Messages, Publisher, Subjects};
 use super::frames::MAX_BODY;
 use super::leader::MAX_REQUESTS;
+use super::members::{Description, Traffic};
 use super::requests::ClientReport;
 use crate::uru::vault::Notice;
+use crate::uru::vault::ask::encoded;
 use machine::{LinkEvent, LinkMachine};
 
 /// The maximum size of all requests without a reply.
@@ -34,7 +36,7 @@ struct Shared {
     /// Bound the number and the size of requests without a reply.
     requests: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
-    is_member: Arc<AtomicBool>,
+    traffic: Arc<Traffic>,
     max_notices: usize,
 }
 
@@ -53,6 +55,7 @@ enum Command {
     Request { session: u64, kind: u16, body: Vec<u8>, waiting: Waiting },
     Report { session: u64, report: ClientReport },
     End(u64),
+    Describe(Description),
 }
 
 /// Waits for a reply, and holds what the request may use until then.
@@ -76,25 +79,37 @@ impl Link {
         let announcements = bus.subscribe(&announcements).await?;
         let frames = bus.subscribe(&frames).await?;
         let (commands, inbox) = mpsc::unbounded_channel();
-        let is_member = Arc::<AtomicBool>::default();
+        let traffic = Arc::<Traffic>::default();
         let task = Task {
             machine,
             publisher: Publisher::new(bus),
             start: Instant::now(),
             sessions: HashMap::new(),
             requests: HashMap::new(),
-            is_member: Arc::clone(&is_member),
+            description: None,
+            traffic: Arc::clone(&traffic),
         };
         tokio::spawn(task.run(inbox, announcements, frames));
         let (requests, bytes) = (Semaphore::new(MAX_REQUESTS), Semaphore::new(MAX_REQUEST_BYTES));
         let (requests, bytes) = (Arc::new(requests), Arc::new(bytes));
         let max_notices = max_notices.max(1);
-        Ok(Self(Arc::new(Shared { commands, requests, bytes, is_member, max_notices })))
+        Ok(Self(Arc::new(Shared { commands, requests, bytes, traffic, max_notices })))
     }
 
     /// Whether there is a leader that serves this node.
     pub(crate) fn is_member(&self) -> bool {
-        self.0.is_member.load(Ordering::Relaxed)
+        self.0.traffic.is_connected.load(Ordering::Relaxed)
+    }
+
+    /// This process's traffic on the bus.
+    pub(crate) fn traffic(&self) -> &Traffic {
+        &self.0.traffic
+    }
+
+    /// Tells the leader, now or when there is one, what this process is, unless it knows.
+    pub(in crate::uru) fn describe(&self, description: Description) {
+        // This fails if the runtime has ended.
+        let _ = self.send(Command::Describe(description));
     }
 
     /// Opens a session. Returns its number and its notices.
@@ -154,7 +169,9 @@ struct Task {
     start: Instant,
     sessions: HashMap<u64, mpsc::Sender<Notice>>,
     requests: HashMap<u64, Waiting>,
-    is_member: Arc<AtomicBool>,
+    /// What this process says about itself.
+    description: Option<Description>,
+    traffic: Arc<Traffic>,
 }
 
 impl Task {
@@ -188,12 +205,14 @@ impl Task {
                 }
                 announcement = announcements.recv() => {
                     let Some(announcement) = announcement else { return };
+                    self.traffic.add_received(std::slice::from_ref(&announcement));
                     self.machine.announced(self.now(), &announcement);
                 }
                 () = timer => {}
             }
             let now = self.now();
             self.machine.timeout(now);
+            self.traffic.add_received(&received);
             for frame in received.drain(..) {
                 self.machine.received(now, &frame);
             }
@@ -203,7 +222,17 @@ impl Task {
                 self.command(command);
             }
             self.handle_events();
-            self.publisher.publish(|| self.machine.poll_transmit(now)).await;
+            let (machine, traffic) = (&mut self.machine, &self.traffic);
+            let next = || machine.poll_transmit(now).inspect(|(_, sent)| traffic.add_sent(sent));
+            self.publisher.publish(next).await;
+            let (resent, sessions, requests) = self.machine.figures();
+            self.traffic.state(resent, sessions, requests);
+        }
+    }
+
+    fn describe(&mut self) {
+        if let Some(description) = self.description.as_ref().map(encoded).and_then(Result::ok) {
+            self.machine.describe(description);
         }
     }
 
@@ -232,6 +261,11 @@ impl Task {
                 }
             }
             Command::Report { session, report } => self.machine.report(session, &report),
+            Command::Describe(description) => {
+                if self.description.replace(description.clone()) != Some(description) {
+                    self.describe();
+                }
+            }
             Command::End(session) => {
                 self.sessions.remove(&session);
                 self.machine.end_session(session);
@@ -243,11 +277,12 @@ impl Task {
         while let Some(event) = self.machine.poll_event() {
             match event {
                 LinkEvent::Joined => {
-                    self.is_member.store(true, Ordering::Relaxed);
-                    info!("this node serves clients: it has found the leader");
+                    self.traffic.is_connected.store(true, Ordering::Relaxed);
+                    self.describe();
+                    info!("this node has found the leader");
                 }
                 LinkEvent::Left(reason) => {
-                    self.is_member.store(false, Ordering::Relaxed);
+                    self.traffic.is_connected.store(false, Ordering::Relaxed);
                     warn!(%reason, "all sessions have ended");
                 }
                 LinkEvent::Answered { number, notices, outcome } => {

@@ -1,0 +1,28 @@
+//! An operator's wish that this process hands the shard over to a standby.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+/// Whether this process should hand over the shard. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Handover(Arc<watch::Sender<bool>>);
+
+impl Handover {
+    /// Whether an operator has asked for it. Then [`Shard::serve`](super::Shard::serve) ends, and a
+    /// standby takes over.
+    #[must_use]
+    pub fn is_requested(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    pub(super) fn request(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Waits until an operator asks for it.
+    pub(super) async fn requested(self) {
+        // The sender is part of this, so it cannot be gone.
+        let _ = self.0.subscribe().wait_for(|requested| *requested).await;
+    }
+}

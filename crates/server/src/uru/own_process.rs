@@ -1,0 +1,64 @@
+//! What this process of a shard is, for operators.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::cluster::Description;
+use super::config::{Role, ShardConfig};
+use super::figures::Figures;
+use super::game::Games;
+use super::vault::Vault;
+
+/// How often the leader hears of changes.
+const DESCRIBE_EVERY: Duration = Duration::from_secs(1);
+
+/// This process. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct OwnProcess {
+    node: Arc<str>,
+    roles: Arc<[Role]>,
+    address: Arc<str>,
+    pub(super) has_bus: bool,
+    figures: Arc<Figures>,
+    games: Games,
+}
+
+impl OwnProcess {
+    pub(super) fn new(config: &ShardConfig, figures: Arc<Figures>, games: Games) -> Self {
+        let node = config.cluster.node.as_str().into();
+        let roles = config.cluster.roles.as_slice().into();
+        let has_bus = !config.cluster.bus.is_empty();
+        Self { node, roles, address: config.host().into(), has_bus, figures, games }
+    }
+
+    /// Its name in the cluster.
+    pub(super) fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// Tells the leader what it does, if the vault is the leader's.
+    pub(super) async fn keep_described(self, vault: Vault) {
+        let Some(link) = vault.link() else { return };
+        loop {
+            link.describe(self.describe());
+            sleep(DESCRIBE_EVERY).await;
+        }
+    }
+
+    /// What it is and does now.
+    pub(super) fn describe(&self) -> Description {
+        let ages = self.games.figures();
+        let count = |count| u64::try_from(count).unwrap_or(u64::MAX);
+        Description {
+            roles: self.roles.iter().map(|role| role.name().to_owned()).collect(),
+            address: self.address.to_string(),
+            started: self.figures.started(),
+            clients: self.figures.clients(),
+            ages: count(ages.ages),
+            players: count(ages.players),
+            ..Description::of_this_version()
+        }
+    }
+}

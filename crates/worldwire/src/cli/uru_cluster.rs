@@ -1,0 +1,65 @@
+//! The command line of `worldwire uru cluster`.
+
+use clap::Subcommand;
+
+use super::{Target, UruShard};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum UruCluster {
+    /// List a shard's processes: the leader, its standbys, and its nodes
+    ///
+    /// The shard must be running. Times are in UTC. A standby without a bus is known only by its
+    /// connection to the database.
+    #[command(after_help = "Examples:
+  worldwire uru cluster list
+  worldwire uru cluster list --json --server /srv/uru-front")]
+    List {
+        #[command(flatten)]
+        shard: UruShard,
+    },
+    /// Hand over a shard to a standby, and wait as a standby
+    ///
+    /// Clients lose their connections, and continue their sessions at the new process. Run it before
+    /// you upgrade or stop the machine of the active process.
+    #[command(after_help = "Example:
+  worldwire uru cluster lead --server /srv/uru")]
+    Lead {
+        #[command(flatten)]
+        shard: UruShard,
+    },
+    /// Print the permissions of a shard's processes for the configuration of nats-server
+    ///
+    /// Each process may publish and subscribe only what it needs. A process that is both front and age
+    /// node is named twice, with the same key. `nk -gen user` generates a secret key, and `nk -inkey
+    /// FILE -pubout` prints its public one.
+    #[command(after_help = "Example:
+  worldwire uru cluster nats-config --leader a=UA2G... --leader b=UB7K... --front front-1=UBQD... -o shard.conf")]
+    NatsConfig {
+        /// Name of the shard on the bus, as in shard.toml
+        #[arg(long, default_value = "shard")]
+        name: String,
+        /// A process with the vault, or its standby, and its public nkey; can be repeated
+        #[arg(long, value_name = "NODE=KEY", required = true, value_parser = node_key)]
+        leader: Vec<NodeKey>,
+        /// A front and its public nkey; can be repeated
+        #[arg(long, value_name = "NODE=KEY", value_parser = node_key)]
+        front: Vec<NodeKey>,
+        /// A node that runs ages and its public nkey; can be repeated
+        #[arg(long, value_name = "NODE=KEY", value_parser = node_key)]
+        age: Vec<NodeKey>,
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+/// A process and its public key.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeKey {
+    pub(crate) node: String,
+    pub(crate) key: String,
+}
+
+fn node_key(text: &str) -> Result<NodeKey, &'static str> {
+    let (node, key) = text.split_once('=').ok_or("must be NODE=KEY, such as front-1=UBQD...")?;
+    Ok(NodeKey { node: node.to_owned(), key: key.to_owned() })
+}
