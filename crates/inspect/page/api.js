@@ -247,7 +247,7 @@ export const opcodeMap = (build, names) => post("/api/tera/map", { build, names 
 export const mxoConversations = () => request("/api/mxo/views");
 
 /**
- * The objects that a client saw at a time.
+ * The objects that a client saw at a given time.
  * @param {number} stream
  * @param {bigint} time
  * @returns {Promise<{time: string, total: number, objects: T.MxoObject[]}>}

@@ -34,7 +34,7 @@ let version = 0;
 let isJson = false;
 /** The edits of held messages that are not shown, as JSON. @type {Map<string, string>} */
 const drafts = new Map();
-/** Messages that were decided on, which a late report can still list. @type {Set<string>} */
+/** Messages that the user has released or dropped, which a late report can still list. @type {Set<string>} */
 const decided = new Set();
 /** The filters that the proxy last reported. */
 let filters = "";
@@ -201,7 +201,7 @@ function renamed() {
 
 const refresh = debounce(120, () => void encode());
 
-/** Shows the bytes of the message as it is, or what is wrong with it. */
+/** Shows the bytes of the message in its current form, or what is wrong with it. */
 async function encode() {
   const own = version;
   if (!edited) return;
@@ -267,7 +267,7 @@ async function carryOut(request, done) {
     await ask(request);
     if (own?.held) decided.add(keyOf(own.held));
     if (own?.held) drafts.delete(keyOf(own.held));
-    // Another message may have been opened meanwhile.
+    // Another message may have been opened in the meantime.
     if (edited === own) close();
     set("message", isLate && request["request"] !== "drop" ? `${done}, after the receiver had closed the connection: it may not have arrived` : done);
     set("live", await api.live());

@@ -262,7 +262,7 @@ function showBits() {
 }
 
 /**
- * The innermost field with a bit in it. Bits are numbered from the lowest.
+ * The innermost field that contains a bit. Bits are numbered from the lowest.
  * @param {T.FieldNode[]} nodes
  * @param {number} layer
  * @param {number} byte

@@ -28,7 +28,7 @@ export class Completion {
     const soon = debounce(60, () => this.ask());
     input.addEventListener("input", soon);
     input.addEventListener("blur", () => this.close());
-    // Before the field's own keys.
+    // Added before the field's own key handlers, so that this one runs first.
     input.addEventListener("keydown", (event) => this.key(event));
   }
 

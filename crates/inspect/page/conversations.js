@@ -21,7 +21,7 @@ let conversations = [];
 const legs = new Map();
 /** The connections that the proxy has reported, by the address of the client. @type {Map<string, number>} */
 const numbers = new Map();
-/** The servers of these. @type {Set<string>} */
+/** The servers of these connections. @type {Set<string>} */
 const servers = new Set();
 /** How far apart in the list the two sides of a connection can be. */
 const MAX_APART = 64;
@@ -128,7 +128,7 @@ function findLegs() {
   if (values.capture?.live !== "proxy") return;
   for (const [at, one] of conversations.entries()) {
     if (legs.has(one.stream)) continue;
-    // A proxy records the beginnings of both TCP connections at the same time, that of the client first.
+    // A proxy records the beginnings of both TCP connections at the same time, the client's first.
     const other = conversations.slice(at + 1, at + MAX_APART).find((it) => it.first === one.first && it.transport === one.transport && !legs.has(it.stream));
     if (other && one.transport === "tcp") {
       legs.set(one.stream, { side: "client", client: one.client });

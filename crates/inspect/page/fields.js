@@ -164,7 +164,7 @@ watch(["detail"], () => {
   const notice = byId("notice");
   notice.replaceChildren(...notices.map((text) => element("p", {}, text)));
   notice.hidden = notices.length === 0;
-  // The beginning of a conversation and its continuation after a gap are no problems.
+  // The beginning of a conversation and its continuation after a gap are not problems.
   const isHarmless = detail?.note !== undefined && ["opened", "resync"].includes(detail.name);
   notice.classList.toggle("harmless", isHarmless && notices.length === 1);
   const isFile = detail?.file !== undefined || values.capture?.archive;

@@ -45,7 +45,7 @@ export async function show(change) {
   }
 }
 
-/** Cancels a filter that is still collecting, and shows all messages. */
+/** Cancels a filter that is still collecting messages, and shows all of them. */
 export async function cancel() {
   const { selection } = values.shown;
   if (selection && !selection.complete) await show({ filter: "", stream: null });
@@ -57,7 +57,7 @@ function compare() {
   input.classList.toggle("pending", !isApplied);
   setText(state, isApplied ? "" : "press Enter to apply");
   if (!isApplied || !input.hasAttribute("aria-invalid")) return;
-  // The text was corrected by hand.
+  // The user has changed the faulty text.
   setAttribute(input, "aria-invalid", null);
   setText(problem, "");
 }

@@ -158,7 +158,7 @@ export class Form {
     input.addEventListener("input", () => {
       const text = input.value;
       if (isNumber && !NUMBER.test(text)) {
-        // A number with a name can also be given by it.
+        // A number that has a name can also be given by that name.
         replace(text);
       } else if (isNumber) replace(new Digits(text));
       else replace(value === null && text === "null" ? null : text);
@@ -187,7 +187,7 @@ export class Form {
       input.after(element("datalist", { id }, ...names.map((it) => element("option", { value: it.text.replace(/^"|"$/g, "") }))));
       input.setAttribute("list", id);
     } catch {
-      // The field can be edited without.
+      // The field can be edited without suggestions.
     }
   }
 }

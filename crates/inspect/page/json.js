@@ -1,5 +1,5 @@
-// JSON whose numbers keep all their digits: those of messages can take 64 bits, more than numbers of
-// browsers have.
+// JSON whose numbers keep all their digits: messages contain 64-bit numbers, which JavaScript's own numbers cannot
+// hold.
 
 /** A number, as it was written. */
 export class Digits {
@@ -26,7 +26,7 @@ const SPACE = /[ \t\r\n]*/y;
  * @returns {Json}
  */
 export function parse(text) {
-  // The browser reports mistakes better, and everything below can then rely on the form.
+  // The browser reports mistakes better, and all code below can then rely on valid JSON.
   JSON.parse(text);
   let at = 0;
   /** @param {RegExp} form */

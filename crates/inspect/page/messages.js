@@ -221,7 +221,7 @@ async function keep(row) {
   }
 }
 
-/** Shows rows that were found since the last call. */
+/** Shows rows that have been found since the last call. */
 export function grow() {
   const { selection } = values.shown;
   const found = selection ? selection.rows : (values.capture?.rows ?? 0);

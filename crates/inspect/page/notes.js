@@ -32,7 +32,7 @@ const save = debounce(200, async () => {
   }
 });
 
-/** Another page changed the notes: adds its notes to the own ones. */
+/** Another page changed the notes: adds its notes to this page's own. */
 async function merge() {
   try {
     const theirs = await api.notes();

@@ -151,7 +151,7 @@ function changed() {
 
 const soon = debounce(120, () => void encode());
 
-/** Shows the bytes of the object as it is, or what is wrong with it. */
+/** Shows the bytes of the object in its current form, or what is wrong with it. */
 async function encode() {
   const own = current;
   const now = ++version;

@@ -10,14 +10,14 @@ import { report } from "./store.js";
 /** @import * as T from "./types.js" */
 /** @import { Json, JsonObject } from "./json.js" */
 
-/** How many elements of a list are shown at first, and with each click. */
+/** How many elements of a list are shown initially, and how many more with each click. */
 const MAX_ITEMS = 100;
 /** Longer lists, and objects with more properties, are initially closed. */
 const LONG = 24;
 /** Longer lists of options are offered while typing. */
 const MAX_SELECT = 200;
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
-/** The member of an object that stands for a text while its JSON is wrong. The server refuses it. */
+/** The member of an object that takes a text's place while the text's JSON is invalid. The server refuses it. */
 const UNREADABLE = "$json";
 let lists = 0;
 
@@ -30,7 +30,7 @@ let lists = 0;
  * @property {(path: string) => void} focused
  */
 
-/** The classes that were described so far. @type {Map<string, T.ClassDetail>} */
+/** The classes that have been described so far. @type {Map<string, T.ClassDetail>} */
 const known = new Map();
 
 /** @param {string} name */
@@ -562,7 +562,7 @@ function escaped(text) {
   return json.map((c) => (visible(c) === c ? c : units(c))).join("");
 }
 
-/** The text of such JSON, if it is one. @param {string} json */
+/** The text that such JSON represents, if it represents one. @param {string} json */
 function unescaped(json) {
   try {
     const text = JSON.parse(json);

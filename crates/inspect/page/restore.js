@@ -16,7 +16,7 @@ const KEY = "worldwire-shown";
 let kept = null;
 /** Whether it has been restored. Until then, changes are not saved. */
 let isRestored = false;
-/** The row to show once it was read. @type {number | null} */
+/** The row to show once it has been read. @type {number | null} */
 let row = null;
 
 /** Identifies the capture: another one can be served at the same address later. */
@@ -48,14 +48,14 @@ async function restore() {
   reach();
 }
 
-/** Shows the row again, if it was read and the filter has found it. */
+/** Shows the row again, if it has been read and the filter has found it. */
 export function reach() {
   if (row === null || (values.capture?.rows ?? 0) <= row) return;
   const { selection } = values.shown;
   if (selection && !selection.complete && !selection.caught_up) return;
   const wanted = row;
   row = null;
-  // The user was faster.
+  // The user may already have chosen a row.
   if (values.row === null) void showRow(wanted);
 }
 

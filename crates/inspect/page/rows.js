@@ -3,7 +3,7 @@
 
 import { setAttribute } from "./dom.js";
 
-/** The greatest height of the scrolled area; Firefox allows 17.8 million pixels. */
+/** The maximum height of the scrolled area; Firefox allows 17.8 million pixels. */
 const MAX_HEIGHT = 8_000_000;
 
 /**
@@ -139,7 +139,7 @@ export class Rows {
   }
 
   /**
-   * Moves the cursor to a row in the middle.
+   * Moves the cursor to a row, and scrolls the row to the middle.
    * @param {number} position
    */
   center(position) {

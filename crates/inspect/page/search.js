@@ -51,7 +51,7 @@ function fieldOf(detail) {
   return detail.nodes.findIndex((node, number) => !hasParts(number) && fold(node.value).includes(wanted));
 }
 
-/** The innermost field at the first of some bytes. @param {T.Detail} detail @param {string} digits */
+/** The innermost field at the first occurrence of some bytes. @param {T.Detail} detail @param {string} digits */
 function fieldWith(detail, digits) {
   for (const [number, layer] of detail.layers.entries()) {
     let at = layer.bytes.indexOf(digits);

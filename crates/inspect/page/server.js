@@ -17,7 +17,7 @@ const figures = byId("figures");
 const log = byId("log");
 
 /**
- * The values of each figure, oldest first. Those of counters are differences: rates per second.
+ * The values of each figure, oldest first. For counters, they are differences: rates per second.
  * @type {Map<string, {last: number, values: number[], item: HTMLElement}>}
  */
 const history = new Map();

@@ -10,8 +10,8 @@ import { byId, element, setAttribute } from "./dom.js";
  * @property {"left" | "right" | "top"} edge
  * @property {string} [only] A class, if there is a splitter at this edge only in one arrangement of the regions.
  * @property {string} variable The property of the style sheet that has the size.
- * @property {number} least The least size of the region, in pixels.
- * @property {number} rest The least size of what is beside it.
+ * @property {number} least The minimum size of the region, in pixels.
+ * @property {number} rest The minimum size of the regions beside it.
  */
 
 /** @type {Splitter[]} */
@@ -52,7 +52,7 @@ function add(splitter) {
   });
   region.append(handle);
 
-  /** The present size of the region, and that of the room that it shares. */
+  /** The current size of the region, and that of the space that it shares. */
   const measure = () => {
     const [own, around] = [region.getBoundingClientRect(), region.parentElement?.getBoundingClientRect()];
     return isColumn ? { size: own.width, room: around?.width ?? 0 } : { size: own.height, room: around?.height ?? 0 };

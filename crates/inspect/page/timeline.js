@@ -128,7 +128,7 @@ function describe() {
       own.addEventListener("click", () => void show({ filter: `${series.name} and from == ${series.from}` }));
       return element("li", {}, ...(series.name === undefined ? [mark, element("span", {}, text)] : [own]));
     });
-  // First, because the legend can be longer than the window.
+  // These come first, because the legend can be longer than the window.
   if (data.problems[0]) items.unshift(jump("problem", "Problem", data.problems[0].row));
   if (data.gaps[0]) items.unshift(jump("gap", "Gap", data.gaps[0].row));
   legend.replaceChildren(...items);

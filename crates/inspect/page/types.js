@@ -7,7 +7,7 @@
  * @property {SelectionStatus} [selection]
  * @property {LiveState} [live]
  *
- * @typedef {object} LiveState What a running program reports: a proxy the first three, a server the others.
+ * @typedef {object} LiveState What a running program reports: a proxy reports the first three members, a server the others.
  * @property {Held[]} [held]
  * @property {{connection: number, client: string, server: string}[]} [connections]
  * @property {string[]} [filters]

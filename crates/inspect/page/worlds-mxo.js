@@ -16,7 +16,7 @@ const NAME = "mxo";
 const FRAME = 100;
 /** More objects than this have no names in the picture. */
 const MAX_NAMED = 150;
-/** The smallest width of the plane, in the game's units: 100 are a metre. */
+/** The smallest width of the plane, in the game's units: 100 units are one metre. */
 const LEAST_WIDTH = 400;
 const COLUMNS = ["Name", "Kind", "X", "Height", "Z", "State", "Since", "Row"];
 /** The shapes of objects, around their position. */
@@ -227,7 +227,7 @@ function draw() {
     setAttribute(shown, "transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
     const [direction, path, text] = shown.children;
     if (!direction || !path || !text) continue;
-    // 256 are a full turn, from z towards x.
+    // 256 units are a full turn, from z towards x.
     const angle = ((object.yaw ?? 0) / 128) * Math.PI;
     setAttribute(direction, "x2", object.yaw === null ? 0 : (14 * Math.sin(angle)).toFixed(1));
     setAttribute(direction, "y2", object.yaw === null ? 0 : (-14 * Math.cos(angle)).toFixed(1));

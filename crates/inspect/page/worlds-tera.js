@@ -12,7 +12,7 @@ import { MESSAGES, register, showView } from "./worlds.js";
 
 /** @import * as T from "./types.js" */
 
-/** How many layouts are side by side initially, and at most. */
+/** How many layouts are shown side by side initially, and at most. */
 const INITIAL = 2;
 const MAX_COMPARED = 6;
 /** How many fields and bytes of each are shown. */

@@ -46,7 +46,7 @@ const panel = element("section", { class: "vault" },
 const isShard = () => values.capture?.live === "server";
 /** The number of the latest request for a node. */
 let latest = 0;
-/** The changes that can be undone, the latest last. @type {{node: number, name: string, before: unknown, after: unknown}[]} */
+/** The changes that can be undone, latest last. @type {{node: number, name: string, before: unknown, after: unknown}[]} */
 const edits = [];
 
 /** The fields of a shard's nodes that can be edited. */
@@ -105,7 +105,7 @@ async function shardSearch(text) {
     try {
       for (const line of await below(node, 0)) found.set(line.id, line);
     } catch {
-      // There is none.
+      // There is no such node.
     }
   };
   await add(text);

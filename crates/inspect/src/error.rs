@@ -73,7 +73,7 @@ pub(crate) struct Refusal {
     pub(crate) text: String,
     /// The position of a mistake in a filter, counted in characters from 1.
     pub(crate) column: Option<usize>,
-    /// The path of the field that is wrong, if it is one: `m_items[3].m_slot`.
+    /// The path of the wrong field, if a field is at fault: `m_items[3].m_slot`.
     pub(crate) field: Option<String>,
 }
 

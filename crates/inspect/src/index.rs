@@ -10,7 +10,7 @@ use worldwire_dissect::NoteKind;
 use crate::conversations::Conversations;
 use crate::texts::Texts;
 
-/// What a row is.
+/// The kind of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum RowKind {
@@ -282,8 +282,9 @@ impl Index {
         self.names.get(usize::from(row.name)).map_or("", |name| name.family)
     }
 
-    /// Takes row numbers, each with the packet and the name that its row should have. Where the row
-    /// differs, corrects the number to that of a row with this packet and name, if there is one.
+    /// Takes row numbers, each with the packet and the name that its row should have. If the row
+    /// has others, the number is replaced by that of a row with this packet and name, if there is
+    /// one.
     pub(crate) fn locate<'n>(&self, rows: impl Iterator<Item = (&'n mut u32, u64, &'n str)>) {
         let is_same = |row: &Row, packet: u64, name: &str| {
             u64::from(row.packet) == packet && self.name(row) == name
@@ -306,8 +307,8 @@ impl Index {
         }
     }
 
-    /// The time of the first packet, and the latest time of a row or of a packet of a conversation,
-    /// which can have no rows.
+    /// The time of the first packet, and the latest time of all rows and of all conversations'
+    /// packets: a conversation can have packets but no rows.
     pub(crate) fn span(&self) -> Option<(i64, i64)> {
         let of_rows = self.span.into_iter();
         let all = of_rows.chain(self.conversations.span());

@@ -37,7 +37,7 @@ pub trait Live: fmt::Debug + Send + Sync {
         &[]
     }
 
-    /// What the page shows of it. Pages are notified whenever it changes.
+    /// What the page shows about it. Pages are notified whenever it changes.
     fn state(&self) -> Answering<'_, Value>;
 
     /// Carries out a request of a page's user: an object whose `request` names it.
@@ -49,7 +49,7 @@ pub trait Live: fmt::Debug + Send + Sync {
 pub struct LiveRefusal {
     /// The reason, in words for the user.
     pub problem: String,
-    /// The path of the field that is wrong, if it is one: `items[3].slot`.
+    /// The path of the wrong field, if a field is at fault: `items[3].slot`.
     pub field: Option<String>,
 }
 

@@ -70,8 +70,8 @@ pub(crate) fn message(state: &State, number: usize) -> Result<Arc<str>, Refusal>
     Ok(json)
 }
 
-/// Reads the conversation again. `is_strict` states that the message is reported at the same packet
-/// as before.
+/// Reads the conversation again. If `is_strict`, only a message that is reported at the same packet
+/// as before counts.
 fn find(state: &State, row: &Row, number: usize, is_strict: bool) -> Option<String> {
     /// How many copied states are tried: a message of average length can span two places.
     const ATTEMPTS: usize = 3;

@@ -66,7 +66,7 @@ impl Progress {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether everything so far was read, and the reading waits until the file grows.
+    /// Whether everything so far has been read, and the reading waits until the file grows.
     pub(crate) fn is_waiting(&self) -> bool {
         self.is_waiting.load(Ordering::Acquire)
     }
@@ -237,7 +237,7 @@ impl Recording {
         };
         // A gzipped file can only be read from the beginning.
         let mut can_rest = true;
-        // The last place between two records, before which nothing is read again.
+        // The last place between two records. Nothing before it is read again.
         let mut place: Option<Mark> = None;
         let mut out = S::default();
         let mut pass = |(unmerged, noted): (Unmerged<S>, N)| {
@@ -249,7 +249,7 @@ impl Recording {
         let mut late: Option<(Unmerged<S>, N)> = None;
         let mut filled = fill(&mut capture, 0, u64::MAX, |packet| dissection.push(packet));
         loop {
-            // The last record can be incomplete so far.
+            // The last record may still be incomplete.
             let waits = stops.filter(|_| {
                 matches!(&filled, Filled::End(None | Some(CaptureError::Truncated { .. })))
             });
@@ -372,7 +372,8 @@ impl Tail {
     }
 
     /// How much of the file readings may see. A proxy writes the keys of a conversation only once
-    /// they have been agreed on, so in a capture with keys, its first packets wait for them.
+    /// they have been agreed on, so in a capture with keys, the conversation's first packets wait
+    /// for its keys.
     fn visible(&mut self, length: u64, now: Instant) -> u64 {
         if self.last_keys.is_none() {
             self.seen = VecDeque::from([(now, length)]);

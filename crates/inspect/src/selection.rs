@@ -278,7 +278,7 @@ impl Selections {
         chosen: Chosen,
     ) -> Result<Arc<Selection>, Refusal> {
         let mut all = self.lock();
-        // One that follows the file and has reached its end costs little.
+        // A selection that follows the file and has reached its end costs little.
         let is_idle = |selection: &Selection| {
             let status = selection.status();
             status.complete || status.caught_up

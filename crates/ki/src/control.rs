@@ -145,7 +145,7 @@ pub enum KeepAlive {
     },
 }
 
-/// The condition for a field that is present if its frame has more left than a trailer.
+/// The condition for a field that is present if more than a trailer is left in its frame.
 pub const MORE_FOLLOWS: &str = "more than a trailer follows";
 
 /// The size of a [`KeepAlive`] in bytes.

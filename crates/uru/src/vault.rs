@@ -51,8 +51,8 @@ wire_enum! {
 
 wire_enum! {
     /// The purpose of a directory or of a list of players or ages, stored in its `Int32_1`. Except
-    /// for the first purpose, a node has at most one child of each. Numbers that clients do not use
-    /// have no name.
+    /// for the first purpose, a node has at most one child with each purpose. Numbers that clients
+    /// do not use have no name.
     pub enum StandardFolder(i32) {
         /// Created by a player.
         UserDefined = 0,

@@ -141,7 +141,7 @@ fn add_kind(
     if let Some(said) = definitions.add(tables) {
         let shown = said.iter().filter(|one| !common.quiet || one.severity() == Severity::Error);
         report::diagnostics(shown);
-        // As with hints: without them, the rest would be decoded differently.
+        // As with hints, leaving out the faulty tables would change how everything else is decoded.
         if said.iter().any(|one| one.severity() == Severity::Error) {
             return Err(Failure::Input);
         }

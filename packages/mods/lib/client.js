@@ -30,7 +30,7 @@ class ClientStandIn {
 }
 
 class ClientView extends EventEmitter {
-  /** @type {Set<string>} what was reported */
+  /** @type {Set<string>} what has been reported */
   #told = new Set();
 
   /** @param {ClientStandIn} client @param {{log: Function, warn: Function}} mod */

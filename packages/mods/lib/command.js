@@ -95,7 +95,7 @@ class Command {
     return text.slice(1);
   }
 
-  /** Runs a line. Whether there is such a command, or the line is faulty. @param {string} line */
+  /** Runs a line. Returns true if there is such a command, or if the line is faulty. @param {string} line */
   #run(line) {
     try {
       return this.exec(splitLine(line));
@@ -105,7 +105,7 @@ class Command {
     }
   }
 
-  /** Runs a command. False if there is none of this name. @param {string | string[]} line */
+  /** Runs a command. Returns false if there is none with this name. @param {string | string[]} line */
   exec(line) {
     const [first = '', ...rest] = Array.isArray(line) ? line : splitLine(line);
     const found = this.#commands.get(String(first).toLowerCase());

@@ -55,7 +55,7 @@ class Manager {
   #installed = new Map();
   /** @type {Map<string, LoadedMod>} in the order of loading */
   #loaded = new Map();
-  /** @type {Set<string>} mods that are being loaded, against circles */
+  /** @type {Set<string>} mods that are being loaded, to detect cycles */
   #loading = new Set();
   /** @type {Set<Connection>} */
   #connections = new Set();
@@ -106,7 +106,7 @@ class Manager {
   /** @param {string} name */
   isLoaded(name) { return CORE_MODS.includes(name.toLowerCase()) || this.#loaded.has(name.toLowerCase()); }
 
-  /** Loads a mod, and makes its instances for all connections. False if it fails. @param {string} name */
+  /** Loads a mod, and makes its instances for all connections. Returns false if that fails. @param {string} name */
   load(name) {
     const key = name.toLowerCase();
     if (this.#loaded.has(key)) return true;
@@ -230,7 +230,7 @@ class Manager {
     }
     if (!NetworkMod || mod.networks.has(connection)) return;
     const own = new NetworkInterface(mod, this, connection);
-    // It is added before it starts, so a cycle of mods that need each other ends.
+    // It is added before it starts, so that mods that need each other do not start each other forever.
     const entry = { instance: /** @type {any} */ (null), mod: own };
     mod.networks.set(connection, entry);
     const hasStarted = this.#guard(mod, 'it failed to start', () => { entry.instance = new NetworkMod(own.view(mod.isOldForm)); });

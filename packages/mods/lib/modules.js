@@ -35,7 +35,8 @@ function addRoot(folder) {
   const isOfMod = (/** @type {string | undefined} */ file) => file !== undefined && roots.some((root) => file.startsWith(root));
   const compile = loader.prototype._compile;
   loader.prototype._compile = function compileMod(/** @type {string} */ content, /** @type {string} */ file, /** @type {any[]} */ ...rest) {
-    // It goes on the first line, to preserve line numbers. A line with #! must remain first.
+    // The directive goes on the first line, to preserve line numbers. It replaces a #! line, which is only valid at the
+    // very beginning.
     const source = isOfMod(file) ? `'use strict';${content.replace(/^#!.*/, '')}` : content;
     return compile.call(this, source, file, ...rest);
   };

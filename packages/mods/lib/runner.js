@@ -121,8 +121,8 @@ class Runner {
     const session = { number, connection: null, isProbing: false };
     this.#sessions.set(number, session);
     if (this.world.map !== undefined) return this.#begin(session, Number(this.world.map));
-    // The conversation began before these mods started, so its first message has passed. The next
-    // one also contains the revision.
+    // The conversation began before these mods started, so its first message has already passed. The next one also
+    // contains the revision.
     if (Date.now() - this.#welcomed < EARLIER_MS) this.#probe(session, true);
     this.#flush();
   }
@@ -163,7 +163,7 @@ class Runner {
     this.#waiting = this.#waiting.filter(({ conversation }) => conversation !== number);
   }
 
-  /** The first message that is seen of a conversation that began earlier, as JSON. @param {any} line */
+  /** Handles the first message seen in a conversation that began earlier, given as JSON. @param {any} line */
   #first({ conversation, id, from, revision, flags, bytes }) {
     const session = this.#sessions.get(conversation);
     if (session && session.connection === null && revision !== undefined) {

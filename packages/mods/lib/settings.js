@@ -36,8 +36,8 @@ class SettingsFile {
   }
 
   /**
-   * The settings file of a mod for the proxy of 2020, which says its version when it starts. Mods that are
-   * single files share a folder.
+   * The settings file of a mod for the proxy of 2020, which states its version when it starts. Mods that are single
+   * files share a folder.
    * @param {ModInfo} info @param {number} version @param {Function | undefined} migrate
    */
   static withInit({ path: folder, entry }, version, migrate) {

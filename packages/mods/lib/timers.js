@@ -28,7 +28,7 @@ class Timers {
     return timer;
   }
 
-  /** False if it is not a time-out of this mod that still runs. @param {any} timer */
+  /** Returns false unless this is a time-out of this mod that is still pending. @param {any} timer */
   clearTimeout(timer) {
     clearIfIn(this.timeouts, timer);
     return this.timeouts.delete(timer);

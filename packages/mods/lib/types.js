@@ -1,7 +1,7 @@
 'use strict';
 // The classes of structured values in events: points, skills and appearance.
 
-/** A point or direction. Methods return new vectors and leave the original alone. */
+/** A point or direction. Methods return new vectors and leave the original unchanged. */
 class Vec3 {
   /**
    * @param {number | {x: number, y: number, z: number}} [x] or an object with all three

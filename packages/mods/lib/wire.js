@@ -47,7 +47,7 @@ class FramedMessage {
     this.code = end - this.#from >= 4 ? frame[this.#from + 2] | (frame[this.#from + 3] << 8) : -1;
   }
 
-  /** Made when a hook needs them, because that takes as long as reading the rest. */
+  /** Made only when a hook needs them, because making them takes as long as reading everything else. */
   get bytes() {
     this.#bytes ??= this.#frame.subarray(this.#from, this.#to);
     return this.#bytes;

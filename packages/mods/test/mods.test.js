@@ -192,7 +192,7 @@ test('the state of the game is up to date before the hooks of mods', () => {
   it.say('S_SPAWN_ME', { gameId: 5n, alive: false });
   it.say('S_USER_STATUS', { gameId: 5n, status: 1 });
   it.say('S_USER_STATUS', { gameId: 6n, status: 0 });
-  // Messages of mods count, too.
+  // Messages that mods send count, too.
   mod.send('S_USER_STATUS', 1, { gameId: 5n, status: 0 });
   assert.deepStrictEqual(take(), [['change_zone', 7, true], ['die'], 'leave_loading_screen', ['enter_combat'], ['leave_combat']]);
   it.say('S_PARTY_MEMBER_LIST', { members: [{ serverId: 1, playerId: 3, gameId: 5n, name: 'Ann' }, { serverId: 1, playerId: 4, gameId: 8n, name: 'Ben' }] });

@@ -75,7 +75,7 @@ impl ServerMessage {
         if &*message.tag == "MSG_SERVERMESSAGE" {
             return server_message(payload).map_or(other, Self::Message);
         }
-        // Servers of earlier revisions omit the fields that were appended since.
+        // Servers of earlier revisions omit the fields that were appended later.
         let Some(fields) = Fields::read(message, payload, 0) else { return other };
         let error = |name| Some(Code(fields.word(name))).filter(|code| code.0 != 0);
         match fields.tag() {

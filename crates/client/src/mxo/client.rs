@@ -248,8 +248,8 @@ impl Client {
         self.driving.is_finished()
     }
 
-    /// Waits until the connection ends without [`leave`](Self::leave), and returns the reason. Call
-    /// it until it has returned once.
+    /// Waits until the connection ends without [`leave`](Self::leave), and returns the reason. Do
+    /// not call it again after it has returned.
     pub async fn ended(&mut self) -> End {
         (&mut self.driving).await.unwrap_or(End::Cut)
     }
@@ -280,9 +280,9 @@ impl Client {
         self.send(Emote { emote, target: 0 })
     }
 
-    /// Goes to a district through a hardline, and waits until the character is there, or for at most
-    /// this long. A server refuses with a text: if one arrives, and the character does not leave within
-    /// three seconds, the wait is over.
+    /// Goes to a district through a hardline, and waits at most this long for the character to
+    /// arrive. A server refuses with a text: if one arrives, and the character does not leave
+    /// within three seconds, the wait ends.
     ///
     /// # Errors
     /// None in practice.
@@ -321,9 +321,9 @@ impl Client {
         Ok(Travel::Late)
     }
 
-    /// Jacks out: asks the server to let the character go, which takes some seconds, and waits until
-    /// the connection has ended. Moving cancels it, so the character stops walking. If this is
-    /// dropped before it returns, the character can walk again.
+    /// Jacks out: asks the server to let the character go, which takes some seconds, and waits
+    /// until the connection has ended. Moving cancels it, so the character stops walking. If the
+    /// future is dropped before it completes, the character can walk again.
     ///
     /// # Errors
     /// None in practice.
@@ -335,14 +335,15 @@ impl Client {
 
     fn send(&self, message: impl Into<ClientRpc<'static>>) -> worldwire_core::Result<()> {
         let message = message.into().encode()?;
-        // Lost if too many wait. A connection that has ended reports that elsewhere.
+        // The message is lost if too many are waiting. The end of the connection is reported
+        // elsewhere.
         let _ = self.state.said.try_send(message);
         Ok(())
     }
 
     /// Leaves the world. Waits up to two seconds for the server to acknowledge it. UDP has no
-    /// connection close: a server that misses the message, or that does not know it, times the
-    /// client out.
+    /// connection close: a server that misses the message, or does not support it, times the client
+    /// out.
     pub async fn leave(mut self) -> End {
         let _ = self.state.leaves.send(true);
         self.ended().await

@@ -161,7 +161,7 @@ impl Margin {
         Ok(id)
     }
 
-    /// Reserves a name for a new character, which [`create`](Self::create) does as well. Returns the
+    /// Reserves a name for a new character, which [`create`](Self::create) also does. Returns the
     /// character's ID.
     ///
     /// # Errors
@@ -251,7 +251,8 @@ impl Margin {
     }
 }
 
-/// A character for tests and load: everything that a player chooses is left out, except the names.
+/// A character for tests and load generation: of everything that a player chooses, it has only the
+/// names.
 ///
 /// # Errors
 /// A value error for names that the protocol cannot carry.
@@ -289,7 +290,7 @@ fn checked(status: LoginStatus) -> Result<(), LoginError> {
     if status.is_success() { Ok(()) } else { Err(LoginError::Denied(status)) }
 }
 
-/// The error for a reply to something that was not asked.
+/// The error for a reply that the client has not requested.
 fn unexpected(report: &MarginClientAction) -> LoginError {
     tracing::debug!(?report, "unexpected reply");
     LoginError::Refused(LoginRefusal::OutOfOrder { opcode: 0 })
@@ -333,7 +334,7 @@ impl AbortOnDrop {
         self.end().await
     }
 
-    /// Call it until it has returned once.
+    /// Do not call it again after it has returned.
     async fn end(&mut self) -> End {
         (&mut self.0).await.unwrap_or(End::Cut)
     }
@@ -392,7 +393,7 @@ impl AuthApplication {
     }
 }
 
-/// What the owner of a session wants.
+/// A request from the owner of a session.
 #[derive(Debug)]
 enum Command {
     Claim(Str<'static>),

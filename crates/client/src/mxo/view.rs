@@ -39,7 +39,7 @@ pub enum Happening {
         scope: ChatScope,
         /// The name of the character that said it; empty for the server.
         handle: String,
-        /// The text; empty for a message that the game's client has.
+        /// The text; empty for a message whose text the game's client contains.
         text: String,
         /// The number of such a message, or 0.
         message: u32,
@@ -274,7 +274,8 @@ impl ClientView {
             self.home = Some(position);
             self.movement = Movement { position: Some(position), time: None, ..*own.movement() };
         } else if read.operations.iter().any(creates_own) {
-            // The server repeats a creation as it was, before it knew of the client's movement.
+            // The server repeats a create with its original position, from before the client's
+            // movement.
             self.has_unsent = true;
         }
         Ok(())

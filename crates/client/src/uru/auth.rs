@@ -108,8 +108,9 @@ impl Auth {
         .await
     }
 
-    /// Like [`log_in`](Self::log_in), but with the whole password. Clients normally send its first
-    /// 15 characters; this is for accounts created by a client that does not truncate.
+    /// Like [`log_in`](Self::log_in), but with the whole password. Clients normally use only its
+    /// first 15 characters; this is for accounts created by a client that does not truncate
+    /// passwords.
     pub async fn log_in_uncut(&self, account: &str, password: &str) -> Result<Login> {
         self.log_in_with(account, |random, challenge| {
             uncut_login_fields(account, password, random, challenge)

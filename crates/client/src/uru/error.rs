@@ -201,7 +201,7 @@ impl ClientError {
         move |error| Self::Malformed { request, error: error.into() }
     }
 
-    /// Makes errors for a file with this name from what was wanted and found.
+    /// Makes errors for a file with this name, given what was wanted and what was found.
     pub(super) fn download(name: &str) -> impl Fn(String, String) -> Self {
         move |wanted, found| Self::Download { name: name.to_owned(), wanted, found }
     }

@@ -15,7 +15,7 @@ use worldwire_uru::file::manifest::{ManifestEntry, ManifestFlags};
 
 use super::{ClientError, Files, Result};
 
-/// What an update did.
+/// The result of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Summary {
     /// Files that were already up to date.

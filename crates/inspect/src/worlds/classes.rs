@@ -46,7 +46,7 @@ struct PropertyDetail<'c> {
     /// Whether it holds many values.
     list: bool,
     deprecated: bool,
-    /// The least and the greatest value, for whole numbers and for the numbers of tuples.
+    /// The minimum and the maximum value, for whole numbers and for the numbers of tuples.
     #[serde(skip_serializing_if = "Option::is_none")]
     range: Option<[String; 2]>,
     /// Names with their numbers; `option_count` can be greater.
@@ -189,7 +189,7 @@ fn kind_name(kind: PropertyKind) -> &'static str {
     }
 }
 
-/// The least and the greatest whole number of a kind.
+/// The minimum and the maximum whole number of a kind.
 fn number_range(kind: PropertyKind) -> Option<(i128, i128)> {
     let (is_signed, bits) = match kind {
         PropertyKind::I8

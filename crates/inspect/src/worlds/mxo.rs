@@ -71,7 +71,7 @@ struct Conversation {
     area: Option<Area>,
 }
 
-/// The part of the plane with positions: the least x and z, and the greatest.
+/// The part of the plane with positions: the minimum x and z, and the maximum.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Area {
     from: [f32; 2],
@@ -112,12 +112,12 @@ struct Position {
     row: u32,
     /// X, y (height) and z.
     at: [f32; 3],
-    /// The number of its state, of doors: whether they are open.
+    /// The number of its state; for a door, whether it is open.
     state: Option<u32>,
     yaw: Option<u8>,
 }
 
-/// What a view needs of an item.
+/// What a view needs from an item.
 #[derive(Debug)]
 enum Seen {
     /// Anything but a datagram of MxO's game channel.
@@ -276,7 +276,7 @@ impl Conversation {
         let Some(track) = self.live.get(&view).and_then(|own| self.tracks.get_mut(*own)) else {
             return false;
         };
-        // Players can learn a name later.
+        // An object's name can become known later.
         if let Some(name) = own_name(now) {
             track.name = name;
         }

@@ -214,7 +214,7 @@ async fn encode(
 struct CopyRequest {
     /// The name of the new file.
     name: String,
-    /// Save only this file, which is one of those below, instead of the whole archive.
+    /// Save only this file, one of the changed `objects`, instead of the whole archive.
     file: Option<usize>,
     objects: Vec<ChangedObject>,
 }

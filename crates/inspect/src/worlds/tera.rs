@@ -100,7 +100,7 @@ struct Kept {
     bytes: Box<[u8]>,
 }
 
-/// What the board needs of an item.
+/// What the board needs from an item.
 #[derive(Debug)]
 enum Seen {
     /// Anything but a TERA message.

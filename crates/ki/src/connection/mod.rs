@@ -85,7 +85,7 @@ pub struct Connection {
     reading: Option<Reading>,
     /// Server: messages that arrived before the accept, and their total size in bytes.
     early: (Vec<Unread>, usize),
-    /// Observer: whether a message was read, even if session setup was not seen.
+    /// Observer: whether a message has been read, even if session setup was not seen.
     has_read: bool,
     /// Observer: the keys that decrypted a stream.
     opened: Vec<StreamKey>,
@@ -142,9 +142,9 @@ impl Connection {
         connection
     }
 
-    /// Relays between a client and a server; see [`Forward`](worldwire_core::connection::Forward). The replacement
-    /// for a message is a message as [`RawMessage`](crate::message::RawMessage) encodes it. The
-    /// replacement for an unknown control message is a frame with another one.
+    /// Relays between a client and a server; see [`Forward`](worldwire_core::connection::Forward).
+    /// A message is replaced by a message as [`RawMessage`](crate::message::RawMessage) encodes it,
+    /// and an unknown control message by a frame with another unknown one.
     #[must_use]
     pub fn relay(config: Arc<RelayConfig>, now: Duration) -> Self {
         let mut connection =

@@ -62,7 +62,7 @@ pub struct Way {
     pub(super) is_broken: bool,
     /// Whether the incomplete end of an encrypted stream was forwarded, so nothing can follow.
     is_finished: bool,
-    /// Whether the next frame shows whether the stream is encrypted.
+    /// Whether only the next frame will show if the stream is encrypted.
     is_undecided: bool,
 }
 
@@ -80,7 +80,7 @@ struct Assembly {
 struct Seal {
     sealer: Sealer,
     key: StreamKey,
-    /// Whether nothing was changed so far, so that the sender's nonces are reused.
+    /// Whether nothing has been changed so far, so that the sender's nonces are reused.
     is_in_step: bool,
     nonces: VecDeque<[u8; 16]>,
 }

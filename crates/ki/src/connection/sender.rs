@@ -30,7 +30,7 @@ pub struct Sender {
     /// When the session was established.
     since: Duration,
     level: u8,
-    /// Client: the last message sent, until a message from the server follows it.
+    /// Client: the last message sent, until the next message from the server arrives.
     last: Option<Vec<u8>>,
 }
 
@@ -48,7 +48,7 @@ pub enum Role {
 pub(super) enum Session {
     /// No session has been offered.
     None,
-    /// Server: offered, not accepted. `previous` is the stale session.
+    /// Server: offered, but not yet accepted. `previous` is the stale session.
     Offered { id: u16, previous: Option<u16> },
     /// Accepted.
     Established { id: u16 },

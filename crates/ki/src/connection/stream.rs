@@ -23,7 +23,7 @@ pub struct Stream {
     pub(super) break_off: Option<BreakOff>,
     /// The bytes of the piece reported last, if they were copied out of the buffer.
     pub(super) reported_copy: Vec<u8>,
-    /// Whether the end of the stream was handled.
+    /// Whether the end of the stream has been handled.
     pub(super) is_finished: bool,
     /// For a relay: the received nonces that it has not taken yet.
     pub(super) nonces: Option<Vec<[u8; 16]>>,
@@ -55,9 +55,9 @@ pub(super) struct BreakOff {
 
 #[derive(Clone, Debug)]
 enum Encryption {
-    /// No handshake was seen.
+    /// No handshake has been seen.
     Plain,
-    /// A handshake was seen: the next frame may be encrypted.
+    /// A handshake has been seen: the next frame may be encrypted.
     Possible,
     /// Encrypted from this offset on, which is the same on the wire and decrypted.
     On { opener: Box<Opener>, from: u64 },
@@ -450,7 +450,7 @@ impl ReadStream for Stream {
 /// another, even at its end.
 fn probe(bytes: &[u8], side: Side, max: u64) -> Probe {
     const FRAME: u32 = 24;
-    // Most positions do not match, and must not cost an error with its text.
+    // Most positions do not match, and building an error for each would be slow.
     if bytes.iter().zip(MAGIC.to_le_bytes()).any(|(byte, magic)| *byte != magic) {
         return Probe::Not;
     }

@@ -255,7 +255,7 @@ impl Sealer {
         self.stream.tag()
     }
 
-    /// Appends the tag of a full chunk and the nonce of the next one, and begins that.
+    /// Appends the tag of a full chunk and the nonce of the next one, and begins the next one.
     pub(crate) fn begin_chunk(&mut self, nonce: &[u8; BLOCK_BYTES], sealed: &mut Vec<u8>) {
         sealed.extend_from_slice(&self.stream.tag());
         sealed.extend_from_slice(nonce);

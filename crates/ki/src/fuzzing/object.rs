@@ -228,7 +228,7 @@ fn types(data: &[u8]) {
             ObjectOptions { null_root: true, ..ObjectOptions::default() },
         );
         if let Ok(bytes) = codec.encode(&made, codec.header()) {
-            // Hashes can belong to another class, so this only checks that nothing panics.
+            // A hash can also be that of another class, so this only checks that nothing panics.
             drop(codec.decode_all(&bytes, &mut Object::new()));
         }
     }

@@ -7,9 +7,10 @@ use crate::schema::classes::{Classes, Property};
 const MAX_REPORTED: usize = 200;
 
 impl Object {
-    /// The nested objects whose class is neither the one that their property expects (the list's
-    /// `__BASECLASS`, or else the one that its type names) nor derived from it, with the name of the
-    /// property; at most 200. They can be encoded and decoded, but a game may not expect them.
+    /// The nested objects whose class is neither the expected one nor derived from it, with the
+    /// name of the property; at most 200. The expected class is the list's `__BASECLASS`, or else
+    /// the one that the property's type names. Such objects can be encoded and decoded, but a game
+    /// may not expect them.
     #[must_use]
     pub fn unrelated(&self, classes: &Classes) -> Vec<String> {
         let mut found = Vec::new();
@@ -67,7 +68,8 @@ mod tests {
         let one = |name: &str| format!(r#"{{"$class":"Holder","m_one":{{"$class":"{name}"}}}}"#);
         assert!(unrelated(&one("Good")).is_empty());
         assert_eq!(unrelated(&one("Any")), ["m_one: class Any where class Base belongs"]);
-        // Without a class in the type, an object is of the base class unless it says otherwise.
+        // Without a class in the type, an object is of the base class unless it names another
+        // class.
         assert!(unrelated(r#"{"$class":"Holder","m_new":{}}"#).is_empty());
     }
 

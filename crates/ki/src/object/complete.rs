@@ -61,7 +61,7 @@ struct Filler<'f, 'c> {
     object: Object,
     /// Which properties to fill in.
     wants: &'f dyn Fn(&Property) -> bool,
-    /// The list's defaults that were needed so far.
+    /// The list's defaults that have been needed so far.
     known: HashMap<*const Property, Rc<Option<DefaultValue<'c>>>>,
     /// How many values have been filled in.
     filled: u64,

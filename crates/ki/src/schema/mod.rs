@@ -45,7 +45,8 @@ pub struct Protocol {
     pub description: Box<str>,
     /// The file that defines it, or `built in`.
     pub origin: Box<str>,
-    /// Whether the file numbers its messages. Otherwise sorting the tags numbers them.
+    /// Whether the file numbers its messages. Otherwise they are numbered in the order of their
+    /// sorted tags.
     pub is_explicit: bool,
     /// Whether messages are known to be missing, as in a built-in part of a protocol.
     pub is_partial: bool,

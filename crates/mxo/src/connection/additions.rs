@@ -24,7 +24,7 @@ pub(super) struct Additions {
     numbers: RpcNumbers,
     /// Those that are not in a packet yet, in order.
     waiting: VecDeque<Addition>,
-    /// How many of the last ones were added since the driver's last input.
+    /// How many of the last ones have been added since the driver's last input.
     fresh: usize,
     /// The packets that carry the others, oldest first.
     carriers: VecDeque<Carrier>,

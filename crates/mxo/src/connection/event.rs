@@ -61,8 +61,8 @@ pub enum News {
         messages: usize,
     },
     /// The key that opens the datagrams was given for a session other than the one in the hello
-    /// (observers and relays). It is used all the same: either the hello is damaged, or the ID in
-    /// the key file is wrong.
+    /// (observers and relays). It is used anyway: either the hello is damaged, or the ID in the key
+    /// file is wrong.
     OtherSession {
         /// The session given with the key.
         id: u32,

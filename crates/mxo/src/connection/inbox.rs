@@ -42,7 +42,8 @@ impl Inbox {
         Turn::At(turn)
     }
 
-    /// Checks that all messages of a packet can be kept. One that cannot must not be acknowledged.
+    /// Checks that all messages of a packet can be kept. Otherwise, the packet must not be
+    /// acknowledged.
     pub(super) fn check(&self, packet: &Packet<'_>, config: &Common) -> Result<()> {
         let (max_ahead, max_bytes) = (config.max_ahead, config.max_ahead_bytes);
         let mut bytes = self.bytes;

@@ -128,9 +128,9 @@ pub struct Connection {
     sender: Sender,
     /// The stream of each side, by [`Side::index`].
     streams: [Stream; 2],
-    /// Observers and relays: whether the lack of a key was reported.
+    /// Observers and relays: whether the lack of a key has been reported.
     has_reported_keys: bool,
-    /// Observers and relays: whether a packet was read.
+    /// Observers and relays: whether a packet has been read.
     is_read: bool,
     /// Relays: input that is not read yet.
     backlog: Backlog,
@@ -239,7 +239,7 @@ impl Connection {
         self.events.push_back(event);
     }
 
-    /// Reports a bad datagram. A relay forwards it all the same.
+    /// Reports a bad datagram. A relay forwards it anyway.
     fn fault(&mut self, side: Side, error: Error, at: u64, wire: &[u8]) {
         self.event(Event::Fault { side, error: error.based(at).at(at) });
         self.pass(side, wire, None);
@@ -475,7 +475,7 @@ impl Connection {
         false
     }
 
-    /// Closes the connection if its streams have ended and everything was reported.
+    /// Closes the connection if its streams have ended and everything has been reported.
     fn finish(&mut self) {
         let is_over = match self.sender.peer() {
             Some(peer) => self.streams[peer.index()].ended,

@@ -14,7 +14,7 @@ use crate::frame::RpcList;
 pub(super) struct RpcNumbers {
     /// The sender's number of the message after the newest one that has left. Does not wrap.
     next: u64,
-    /// Whether `next` is known: a hello or an RPC message was seen.
+    /// Whether `next` is known: a hello or an RPC message has been seen.
     is_known: bool,
     /// The shifts of recent messages, in order.
     shifts: VecDeque<Shift>,

@@ -18,7 +18,7 @@ pub(super) struct SentPackets {
     times: RoundTrips,
     /// How many of the packets in flight carry RPC messages.
     rpc_packets: usize,
-    /// How many of the last ones were sent since the driver's last input.
+    /// How many of the last ones have been sent since the driver's last input.
     fresh: usize,
     /// Object packets that count as lost, by number. Their acknowledgements may still arrive.
     lost: VecDeque<u64>,

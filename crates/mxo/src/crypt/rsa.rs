@@ -276,9 +276,9 @@ impl PrivateKey {
 
 /// The factors of a modulus, from both exponents. `None` if the exponents do not belong to it.
 ///
-/// For every base b, b^(e*d - 1) is 1. Writing e*d - 1 as r * 2^t, the repeated squares of b^r
-/// arrive at 1, for half of all bases from a number other than 1 and -1. Its distance from 1 then
-/// has a common factor with the modulus.
+/// For every base b, b^(e*d - 1) is 1. Writing e*d - 1 as r * 2^t, squaring b^r repeatedly yields 1
+/// at some point. For half of all bases, there is a number before the first 1, and it is not -1. Its
+/// difference from 1 then has a common factor with the modulus.
 fn factors(modulus: &BoxedUint, private: &BoxedUint) -> Option<[BoxedUint; 2]> {
     /// The probability that all these bases fail for a valid key is 2^-15.
     const BASES: [u64; 15] = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47];

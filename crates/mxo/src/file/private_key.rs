@@ -19,7 +19,7 @@ pub enum PrivateKeyError {
     /// The file is longer than [`MAX_PRIVATE_KEY_BYTES`].
     #[error("a private key cannot have {0} bytes; the limit is {MAX_PRIVATE_KEY_BYTES}")]
     TooLong(usize),
-    /// The file is none of the known forms.
+    /// The file has none of the known forms.
     #[error("not a private key; supply PKCS#8 as DER or PEM, PKCS#1 as PEM, or RSAKeyValue XML")]
     Form,
     /// The key is protected by a password.

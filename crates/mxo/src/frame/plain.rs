@@ -145,7 +145,7 @@ impl<'d> Plain<'d> {
         Ok(plain)
     }
 
-    /// Whether bytes look like a damaged hello, answer or ping: most of its first bytes match.
+    /// Whether bytes look like a damaged hello, answer or ping: most of the first bytes match.
     #[must_use]
     pub fn resembles_setup(bytes: &[u8]) -> bool {
         /// The number of bytes that may differ.

@@ -89,7 +89,7 @@ pub(super) fn talk_at_auth() -> ([Vec<Vec<u8>>; 2], Option<LoginTicket>) {
     (sent, client.outcome().and_then(Result::ok))
 }
 
-/// The same at margin, until a character is loaded.
+/// The same at a margin server, until a character is loaded.
 pub(super) fn talk_at_margin() -> [Vec<Vec<u8>>; 2] {
     let mut client = MarginClient::new(TICKET.clone(), random(5));
     let mut server = margin_server();

@@ -24,7 +24,7 @@ pub(super) const TARGETS: &[Target] =
 
 /// Small limits, so that lists of operations reach them.
 const BOUNDS: Bounds = Bounds { queued_bytes: 32 << 10, queued_messages: 64 };
-/// What precedes a message to encrypt: 0 is the length of no message.
+/// Precedes a message to encrypt. It cannot be a length, because no message has the length 0.
 const MARK: &[u8] = b"\0encrypt ";
 /// The longest message that one operation can hold after the mark.
 const MAX_BODY_BYTES: usize = 191;

@@ -67,7 +67,7 @@ enum Step {
     Closed,
 }
 
-/// The machine. Feed it the server's messages, and do what [`poll`](Self::poll) returns.
+/// The machine. Feed it the server's messages, and carry out what [`poll`](Self::poll) returns.
 #[derive(Debug)]
 pub struct MarginClient {
     ticket: LoginTicket,

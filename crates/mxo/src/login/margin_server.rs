@@ -184,7 +184,7 @@ pub struct MarginServer {
     step: Step,
     actions: VecDeque<MarginAction>,
     user_id: Option<u32>,
-    /// A name that is reserved, and not yet a character.
+    /// A reserved name whose character has not been created yet.
     claim: Option<(u64, String)>,
     ignored: u64,
 }

@@ -27,7 +27,8 @@ pub enum LoginRefusal {
     NoKey,
     /// The certificate is not signed by this server's key.
     UnsignedCertificate,
-    /// The certificate has expired: the client waited too long between auth and margin.
+    /// The certificate has expired: the client waited too long between the auth server and the
+    /// margin server.
     Expired {
         /// When it expired, in seconds since 1970.
         at: u32,

@@ -106,8 +106,8 @@ impl Passage {
         out.check_fits(length).map_err(SendError::QueueFull)
     }
 
-    /// Checks that a replacement is a message of this side. An opcode without a name says little,
-    /// so it must not change.
+    /// Checks that a replacement is a message of this side. If its opcode has no name, it must be
+    /// the original's, because nothing else shows which side sends it.
     fn check_replacement(&self, body: &[u8]) -> Result<()> {
         LoginMessage::decode_strictly(body, self.channel, self.side)?;
         let opcode = body.first().copied().unwrap_or(0);
@@ -388,7 +388,7 @@ impl LoginConnection {
         true
     }
 
-    /// Relays: reports what is torn once a side has ended; false if nothing is.
+    /// Relays: once a side has ended, reports the message that was cut off; false if there is none.
     pub(super) fn relay_conclude(&mut self) -> bool {
         #[cfg(feature = "login")]
         if self.streams[Side::Client.index()].incoming.is_ended

@@ -348,9 +348,9 @@ fn is_name_of(goid: u16, json: &Json, objects: &Objects) -> Result<()> {
     }
 }
 
-/// A class that can read all bytes after the count: the count is right, the new view valid, the
-/// tail 0, and a known view or the end follows. The one with the most plausible values wins. `None`
-/// if no class fits, or if classes of different sizes fit equally well.
+/// A class with which all bytes after the count can be read: the count is right, the new view is
+/// valid, the tail is 0, and a known view or the end follows. The one with the most plausible
+/// values wins. `None` if no class fits, or if classes of different sizes fit equally well.
 fn guessed<'o>(
     rest: &[u8],
     count: u8,

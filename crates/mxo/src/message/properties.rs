@@ -116,7 +116,7 @@ impl<'d> Properties<'d> {
     }
 
     /// The number of empty presence bytes at the end. They are valid but unnecessary, and are
-    /// written again.
+    /// preserved.
     #[must_use]
     pub const fn padding(&self) -> u8 {
         self.padding

@@ -62,8 +62,8 @@ impl<'d> Section<'d> {
         Ok(section)
     }
 
-    /// Whether operations can be read to their end if the first block of NPCs is one byte. A section
-    /// asks this once.
+    /// Whether operations can be read to their end if the first block of NPCs is one byte. This is
+    /// determined once per section.
     pub(super) fn is_whole(
         rest: &[u8],
         limits: &Limits,

@@ -79,9 +79,9 @@ pub enum Notice {
     Replaced(u16),
     /// A deletion of a view that does not exist.
     DeletedUnknown(u16),
-    /// A late packet contains older values for the view than the known ones, or refers to an
-    /// earlier object with the same ID. These values were ignored; newer values in the packet were
-    /// applied.
+    /// A late packet contains values for the view that are older than the known ones, or refers to
+    /// an earlier object with the same ID. These values were ignored; newer values in the packet
+    /// were applied.
     Stale(u16),
     /// A pending update was unreadable once its view existed. It was ignored.
     BadPending {

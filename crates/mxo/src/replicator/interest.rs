@@ -233,7 +233,7 @@ impl Interest {
             let view = client.views.at(slot);
             let is_kept = match view.state {
                 None | Some(ViewState::Deleting) => true,
-                // The object has become the client's character, or is no longer.
+                // The object has become the client's character, or has ceased to be it.
                 _ if (view.audience == Audience::Own) != (client.own == Some(view.object)) => false,
                 _ => client.reaches(view.object, world, config.leave),
             };

@@ -227,7 +227,7 @@ mod tests {
         let player = layout("player");
         assert_eq!((player.fields.len(), player.created), (75, 75));
         let name = player.fields.iter().find(|field| &*field.name == "RealLastName").unwrap();
-        // Index 5 of the client's own view; other clients are not sent it.
+        // Index 5 of the client's own view; it is not sent to other clients.
         assert_eq!(name.bits, [0, 1 << 5]);
         assert_eq!(player.orders[1].fields[5], (3, true));
         assert_eq!(player.orders.each_ref().map(|orders| orders.fields.len()), [36, 48]);

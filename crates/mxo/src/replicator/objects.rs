@@ -160,8 +160,8 @@ impl Replicator {
     /// own.
     ///
     /// # Errors
-    /// A value error for an object that is gone or without movement, a script counter, which a
-    /// server cannot send, and a position that is not finite.
+    /// A value error for an object that is gone or has no movement, for a script counter (servers
+    /// cannot send one), and for a position that is not finite.
     pub fn set_movement(&mut self, object: ObjectId, movement: &Movement) -> Result<()> {
         let index = self.object_index(object)?;
         self.check_movement(index, movement)?;

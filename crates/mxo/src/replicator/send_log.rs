@@ -161,7 +161,7 @@ impl SendLog {
         self.entries.pop_back()
     }
 
-    /// Assigns the newest section its packet number, which is above all others.
+    /// Assigns the newest section its packet number, which is higher than all others.
     pub(super) fn number(&mut self, number: u64) {
         if let Some(last) = self.sections.back_mut() {
             last.number = Some(number);
@@ -232,7 +232,7 @@ impl SendLog {
         })
     }
 
-    /// Sections that were lost since the last tick expire at this time.
+    /// Sections that have been lost since the last tick expire at this time.
     pub(super) fn wait_until(&mut self, until: Duration) {
         let unset = self.late.iter_mut().rev().take_while(|(until, _)| until.is_none());
         unset.for_each(|(room, _)| *room = Some(until));

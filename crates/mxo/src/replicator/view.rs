@@ -36,7 +36,7 @@ pub(super) struct View {
     pub(super) audience: Audience,
     /// The values still to be sent.
     pub(super) dirty: Mask,
-    /// Those of them that are sent again.
+    /// Which of these values are sent again.
     pub(super) again: Mask,
     /// The tick at which it began to wait.
     pub(super) since: u64,
@@ -50,13 +50,13 @@ pub(super) struct View {
     pub(super) unacked_deletes: u16,
     /// The number of sections that may still arrive, other than deletions.
     pub(super) open: u16,
-    /// Those of them with plain updates.
+    /// How many of these sections contain plain updates.
     pub(super) open_plain: u16,
     /// The number of deletions that may still arrive.
     pub(super) open_deletes: u16,
     /// Whether a deletion was sent.
     pub(super) was_deleted: bool,
-    /// Whether a deletion arrived that something sent earlier may still follow.
+    /// Whether a deletion has arrived, although something that was sent before it may still arrive.
     pub(super) delete_arrived: bool,
     /// Whether the client certainly does not have it, whatever may still arrive.
     pub(super) is_gone: bool,

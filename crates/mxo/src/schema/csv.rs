@@ -37,7 +37,7 @@ pub fn csv_fields(line: &str) -> impl Iterator<Item = Cow<'_, str>> {
     })
 }
 
-/// A quoted field after its first quote, and what follows the comma after it.
+/// A quoted field, read from after its opening quote, and the text after the following comma.
 fn quoted_field(text: &str) -> (Cow<'_, str>, Option<&str>) {
     let mut end = 0;
     let mut has_quotes = false;

@@ -8,7 +8,7 @@
 //! | `LTQuaternion` | 16 | four `f32`: x, y, z, w | `{"x", "y", "z", "w"}` |
 //! | `REZ_ID` | 4 | `u32`, the ID of a resource | a number |
 //! | `MissionKey` | 4 | `u32`; `0xffffffff` is none | a number |
-//! | `EventID` | 4 | `u32`; of doors `0x834` is open and `0x838` closed | a number |
+//! | `EventID` | 4 | `u32`; for doors, `0x834` is open and `0x838` closed | a number |
 //! | `Organization::MissionOrg` | 1 | `u8` | a number |
 //! | `uint8`, `uint16`, `uint32`, `int16` | 1, 2, 4, 2 | little-endian | a number |
 //! | `bool` | 1 | 0 or 1 | `true`, `false`; any other byte is a number |

@@ -97,7 +97,7 @@ struct OpcodeStats {
     /// The first messages, each with its conversation.
     kept: Vec<(u64, Box<[u8]>)>,
     /// The position of the first message in its conversation, from 0 to 1, summed over
-    /// conversations; and their number.
+    /// conversations; and the number of conversations.
     first: f64,
     conversations: f64,
 }

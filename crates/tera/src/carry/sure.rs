@@ -10,7 +10,7 @@ const ENOUGH: f64 = 1.5;
 /// matching once; captures with a hundred names need at most five.
 const ROUNDS: usize = 12;
 
-/// Minimum score that neighbours contribute to a certain match: a third of what they can.
+/// Minimum score that neighbours contribute to a certain match: a third of their maximum.
 const PLACED: f64 = 2.0;
 
 /// The maximum that two matches can add to each other's scores and their own.
@@ -83,9 +83,9 @@ where
             let plain = |pair: [Match; 2]| -> f64 {
                 pair.iter().map(|(new, old)| at(proven, *new, *old)).sum()
             };
-            // Two messages that follow each other support each other, whichever is which. So
-            // replace the support that the known matches lend with what both lend if they are
-            // right.
+            // Two messages that follow each other support each other, whichever is which. So the
+            // support from known matches is replaced by the support that both matches would lend if
+            // they were right.
             let lent = |of: Match| -> f64 {
                 let known = [one, other].into_iter().filter(|(new, _)| known.contains_key(new));
                 known.map(|by| (self.support)(of, by)).sum()

@@ -275,7 +275,7 @@ impl StreamMachine for Connection {
     fn in_transit(&self, unread: &Unread<Unit>) -> (Side, Unread<Unit>, bool) {
         let is_urgent = match &self.sender.half.role {
             Role::Relay(relay) if relay.is_keep_alive(unread) => {
-                // They keep their own order, and with it the order of their counters.
+                // Keep-alives stay in order among themselves, and so do their counters.
                 let forwarding = self.sender.half.forwarding.as_ref();
                 let is_before =
                     |it: &Unread<Unit>| it.side == unread.side && relay.is_keep_alive(it);
@@ -431,7 +431,7 @@ impl Connection {
             Role::Observer(_) => {
                 let stream = &mut self.streams[side.index()];
                 if matches!(stream.phase, Phase::Hello) && !stream.incoming.is_ended {
-                    // Keys are random, so these bytes may be one.
+                    // Keys are random, so these bytes may be a key.
                     stream.pass_hello();
                 } else if !stream.look_on() {
                     stream.set_phase(Phase::Lost);

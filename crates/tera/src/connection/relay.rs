@@ -101,7 +101,7 @@ impl Relaying {
         self.signatures.check(side, message)
     }
 
-    /// Queues a checked message. `lane` leads away from the `side` that seems to send it.
+    /// Queues a checked message. `side` is the apparent sender; `lane` leads away from it.
     pub(super) fn inject(
         &mut self,
         side: Side,

@@ -41,7 +41,7 @@ struct OpcodeStats {
     failed: u64,
     /// Messages with trailing bytes, or with bodies in other positions.
     odd: u64,
-    /// Those of them with unused bytes.
+    /// How many of these messages have unused bytes.
     gaps: u64,
     /// Messages on the integrity list that fit their definition only without counter and checksum.
     unsealed: u64,

@@ -82,7 +82,7 @@ impl CheckVersion {
 }
 
 impl Library {
-    /// Adds a map by the name of its file; `false` when that is not the name of one.
+    /// Adds a map by the name of its file; `false` when the name is not that of a map.
     pub fn add_map(&mut self, file: &str, map: CodeMap) -> bool {
         let Some(MapName { kind, version }) = MapName::parse(file) else { return false };
         match (kind, version.parse()) {
@@ -157,13 +157,13 @@ impl<'l> Build<'l> {
         &self.definitions
     }
 
-    /// The opcode map, if it was loaded.
+    /// The opcode map, if it has been loaded.
     #[must_use]
     pub fn opcodes(&self) -> Option<&'l CodeMap> {
         self.opcodes
     }
 
-    /// The system message map, if it was loaded.
+    /// The system message map, if it has been loaded.
     #[must_use]
     pub fn system_messages(&self) -> Option<&'l CodeMap> {
         self.system_messages
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(version(&library, patch(115)), Some(3));
         let build = library.build(patch(115));
         assert_eq!(build.definition_to_write("S_A").map(Definition::version), Some(2));
-        // With nothing else left, a definition for later patches is selected after all.
+        // If no other definition is left, one for later patches is selected after all.
         assert_eq!(version(&library, patch(50)), Some(3));
         let known = BuildFacts { revision: Some(7), ..BuildFacts::default() };
         let build = library.build(known);

@@ -173,7 +173,7 @@ impl<T> TraceSink<'_, '_, T> {
     }
 }
 
-/// A value that is a single one in a trace, too.
+/// A value that a trace also shows as a single value.
 #[inline(always)]
 fn single(found: ScalarValue) -> Value<'static> {
     // Single values own nothing, and the code that drops others would keep them in memory.

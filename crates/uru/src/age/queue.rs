@@ -81,7 +81,7 @@ impl Hash for PositionKey {
 
 /// The memory of a queued message in addition to its bytes.
 const OVERHEAD: usize = 128;
-/// When empty, the queue releases memory for more messages than this.
+/// When empty, the queue keeps memory for at most this many messages.
 const IDLE_CAPACITY: usize = 128;
 
 impl SendQueue {
@@ -270,8 +270,8 @@ impl PositionIndex {
         }
     }
 
-    /// All slots before a number are gone. Entries after the first remaining one never outnumber
-    /// the queued messages.
+    /// Forgets the slots before a number, which are gone. Entries after the first remaining one
+    /// never outnumber the queued messages.
     fn forget_before(&mut self, first: u64) {
         while self.outdated.pop_front_if(|number| *number < first).is_some() {}
     }

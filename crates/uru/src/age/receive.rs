@@ -54,8 +54,8 @@ impl Instance {
         }
     }
 
-    /// Counts a malformed message of a member. [`receive`](Self::receive) counts those that it
-    /// drops; servers count those that the game manager drops.
+    /// Counts a malformed message from a member. [`receive`](Self::receive) counts the messages
+    /// that it drops; servers count the ones that the game manager drops.
     pub fn count_malformed(&mut self, now: Duration, player_id: u32) {
         let max = self.config.bounds.malformed;
         let member = self.members.get_mut(player_id).filter(|member| !member.is_closing);

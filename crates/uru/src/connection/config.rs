@@ -128,7 +128,7 @@ pub struct RelayConfig {
     pub keys: RelayKeys,
     /// Limits on what is queued for each side.
     pub bounds: Bounds,
-    /// The time that connect packet and key exchange may take. Default 20 s, longer than the ends
+    /// The time that connect packet and key exchange may take. Default 20 s, longer than the peers
     /// wait.
     pub setup_time: Duration,
 }

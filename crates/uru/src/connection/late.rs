@@ -238,7 +238,7 @@ enum Beginning {
     Messages,
 }
 
-/// Identifies the client bytes at this offset of its stream; 0 if the offset is unknown. The
+/// Identifies the client's bytes, given their offset in its stream, or 0 if that is unknown. The
 /// server's bytes, `answer`, tell a plain connection from a file connection.
 fn beginning(unread: &[u8], offset: u64, answer: &[u8]) -> Beginning {
     if unread.is_empty() {

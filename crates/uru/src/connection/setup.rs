@@ -134,7 +134,7 @@ impl Connection {
         }
     }
 
-    /// Handles a setup packet as an observer. After the server's, nothing more can be learned.
+    /// Handles a setup packet as an observer. After the server's, nothing more can be learnt.
     fn observe_setup(&mut self, side: Side, packet: SetupPacket<'static>) -> Result<()> {
         let service = self.service();
         let Role::Observer { keys, y, exchange, .. } = &mut self.sender.half.role else {

@@ -322,8 +322,8 @@ mod tests {
 
     use super::*;
 
-    /// After lost bytes, a message is searched for at every offset. Most offsets must not cost an
-    /// error with its text.
+    /// After lost bytes, a message is searched for at every offset. At most offsets there is none,
+    /// and building an error for each would be slow.
     #[test]
     fn a_search_rejects_most_offsets_by_their_header() {
         const OFFSETS: usize = 2000;

@@ -93,8 +93,8 @@ const KINDS: u8 = 6;
 const PLAYERS: u8 = 4;
 
 /// Drives a game manager through the operations that `data` encodes. Invariants: clients survive
-/// everything they are sent, and know the game that it belongs to; only requests are answered in a
-/// transaction; receivers are members; games without a table have members; bounds hold.
+/// every message they are sent, and know the game that it belongs to; only answers to requests have
+/// a transaction; receivers are members; games without a table have members; bounds hold.
 fn manager(data: &[u8]) {
     drive(data);
 }
@@ -202,7 +202,7 @@ impl Age {
 
     fn send(&mut self, player: u32, message: &GameMessage<'_>, sampler: &mut Sampler) {
         let Ok(mut bytes) = message.to_bytes() else { return };
-        // Small numbers are likelier to be possible.
+        // Small numbers are more likely to be valid.
         if sampler.below(2) == 0 {
             bytes.iter_mut().skip(16).take(4).for_each(|byte| *byte %= 3);
         }
@@ -294,7 +294,7 @@ impl Age {
     }
 }
 
-/// Makes requests that are likely to be possible, and to meet.
+/// Changes a request so that it is likely to be valid, and to concern the same game as others.
 fn tame(body: &mut GameBody<'_>, sampler: &mut Sampler) {
     let data = match body {
         GameBody::ManagerClient(ClientMessage::JoinGame(join)) => {

@@ -53,7 +53,8 @@ walked_classes! {
         begin "begin": Float,
         /// The end of the animation in seconds.
         end "end": Float,
-        /// The end of the loop. It precedes the beginning, although one document says otherwise.
+        /// The end of the loop. This field precedes the loop's beginning, although one document
+        /// says otherwise.
         loop_end "loopEnd": Float,
         /// The beginning of the loop.
         loop_begin "loopBegin": Float,

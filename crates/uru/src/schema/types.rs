@@ -111,7 +111,7 @@ impl Type {
         )
     }
 
-    /// The type name most similar to a misspelled one.
+    /// The type name most similar to a misspelt one.
     pub(super) fn nearest(wrong: &str) -> Option<&'static str> {
         nearest(wrong, NAMES.iter().map(|(name, _)| *name))
     }

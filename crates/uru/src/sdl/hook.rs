@@ -35,8 +35,8 @@ fn location(prefix: i32) -> Option<Location> {
     Some(Location { sequence_number, flags: LocationFlags::BuiltIn | reserved })
 }
 
-/// Whether an object is the one of this age. Objects of the same name on other pages, and clones of
-/// it, are ordinary objects.
+/// Whether an object is the one that holds this age's state. Objects of the same name on other
+/// pages, and clones of it, are ordinary objects.
 #[must_use]
 pub fn is_hook(object: &Uoid<'_>, prefix: i32) -> bool {
     object.class_index == CLASS_INDEX

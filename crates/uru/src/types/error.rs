@@ -165,7 +165,7 @@ const TEXTS: [&str; 49] = [
 ];
 
 impl NetError {
-    /// What clients show to players, in worldwire's words where it is a sentence.
+    /// What clients show to players. Sentences are in worldwire's own words.
     #[must_use]
     pub fn text(self) -> Option<&'static str> {
         usize::try_from(self.0).ok().and_then(|number| TEXTS.get(number)).copied()

@@ -1,4 +1,4 @@
-//! Text of every encoding but the inverted ones, kept as encoded.
+//! Text in every encoding except the inverted ones, kept as encoded.
 
 use core::fmt;
 use core::marker::PhantomData;

@@ -9,7 +9,7 @@ use crate::types::{TermStr, Uuid};
 /// A field's name in the game, and the numbered field.
 pub type FieldName = (&'static str, &'static str);
 
-/// The name of a list's or a directory's purpose, whose values have names.
+/// The name of the field with the purpose of a list or directory. Its values have names.
 const FOLDER_TYPE: &str = "FolderType";
 /// The name of a blob that is text.
 const SPAWN_POINTS: &str = "AgeSpawnPoints";

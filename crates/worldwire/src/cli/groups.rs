@@ -16,10 +16,10 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Worlds", &["ki", "mxo", "tera", "uru"]),
 ];
 
-/// The last group, which also holds what the others lack.
+/// The last group, which also holds every command that no other group lists.
 const REST: &str = "This program";
 
-/// Lists the commands of a program in groups, in the place of clap's own list.
+/// Lists a program's commands in groups, in place of clap's own list.
 pub(super) fn grouped(command: Command, width: usize) -> Command {
     let mut built = command.clone();
     built.build();

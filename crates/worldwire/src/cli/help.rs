@@ -138,15 +138,15 @@ fn end(error: &clap::Error) -> ! {
     }
 }
 
-/// Writes text to standard output, with its colours if they are wanted there.
+/// Writes text to standard output, in colour if standard output supports it.
 fn print_ansi(text: &str) -> io::Result<()> {
     let mut stdout = anstream::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
 }
 
-/// The exit code after printing: that of the text, unless it could not be printed. A closed pipe is
-/// not an error.
+/// The exit code after printing: the given one, or 2 if the text could not be printed. A closed
+/// pipe is not an error.
 fn code_of(printed: io::Result<()>, code: i32) -> i32 {
     match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

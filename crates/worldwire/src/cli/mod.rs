@@ -121,12 +121,12 @@ pub(crate) struct Common {
     /// program: warn,worldwire_net=debug
     #[arg(long, global = true, value_name = "LEVEL", value_parser = log_level)]
     pub(crate) log: Option<String>,
-    /// What variables and settings files say.
+    /// The settings from variables and files.
     #[arg(skip)]
     pub(crate) settings: Settings,
 }
 
-/// Accepts what the log accepts.
+/// Accepts the levels that the log accepts.
 fn log_level(text: &str) -> Result<String, String> {
     log_filter(text).map(|_| text.to_owned())
 }

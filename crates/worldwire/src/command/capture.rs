@@ -18,8 +18,8 @@ use crate::input::{self, GrowingKeys};
 use crate::output::{Failure, Output, complain, counted, say};
 
 /// Reads a capture, passes every item to `show` and the result to `write`, in the order of the
-/// capture and as soon as packets arrive. Returns true if the input itself had no problems; those
-/// of conversations are counted in the dissection.
+/// capture and as soon as packets arrive. Returns true if the input itself had no problems; the
+/// dissection counts those of conversations.
 ///
 /// Ctrl-C ends a live capture normally. Before the end of a file, it is an error,
 /// [`Failure::Interrupted`], because a summary of part of a capture would be wrong.
@@ -40,9 +40,9 @@ pub(crate) struct Extras {
     pub(crate) wire: Option<u64>,
     /// The keys of all conversations.
     pub(crate) secrets: bool,
-    /// On a live capture.
+    /// What to do while the packets of a live capture arrive.
     pub(crate) meanwhile: Meanwhile,
-    /// The capture was read before, and its problems were reported.
+    /// The capture has been read before, and its problems have been reported.
     pub(crate) is_again: bool,
 }
 
@@ -66,8 +66,8 @@ pub(crate) fn read_with<S: Sink>(
     read_taking(arguments, common, definitions, extras, show, write, None)
 }
 
-/// Like [`read_with`]. If `closed` is given, it takes the overviews of conversations as they close;
-/// the dissection keeps only those of the others.
+/// Like [`read_with`]. If `closed` is given, it receives the overview of each conversation that
+/// closes; the dissection keeps only the overviews of open ones.
 pub(crate) fn read_taking<S: Sink>(
     arguments: &Capture,
     common: &Common,
@@ -253,8 +253,8 @@ pub(crate) fn is_live(arguments: &Capture) -> bool {
     arguments.tcpdump.is_some() || arguments.is_growing || is_stream()
 }
 
-/// Opens the output for what is read of a capture. From a live capture, a file gets its content as
-/// it is read.
+/// Opens the output for what is read from a capture. During a live capture, a file is written as
+/// packets are read.
 pub(crate) fn output(arguments: &Capture, target: &Target) -> Result<Output, Failure> {
     if is_live(arguments) { Output::open_growing(target) } else { Output::open(target) }
 }

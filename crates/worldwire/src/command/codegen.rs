@@ -78,7 +78,7 @@ fn tera(
     write_all(target, source.as_bytes())
 }
 
-/// The failure for paths without the definitions that are needed.
+/// The failure for paths that contain none of the required definitions.
 fn none_in(paths: &[PathBuf], kind: &str) -> Failure {
     let paths = listed(paths.iter().map(|path| shown(path)));
     Failure::Run(format!("{paths}: contains no {kind}"))

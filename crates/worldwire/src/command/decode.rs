@@ -91,7 +91,7 @@ fn show(
     }
 }
 
-/// Says that keys have no effect on a codec that uses none.
+/// Reports that keys have no effect on a codec that uses none.
 pub(super) fn note_unused_keys(codec: &Codec, keys: &[PathBuf], common: &Common) {
     if !keys.is_empty() && !codec.keyed {
         let name = codec.name;

@@ -181,7 +181,7 @@ pub(super) fn run_one(arguments: &Follow, common: &Common) -> Result<(), Failure
 
 /// The command that diagnoses missing definitions in the same capture.
 fn doctor(capture: &Capture) -> String {
-    // Input other than a file exists afterwards only if it was saved.
+    // Input that is not a file can be read again only if it was saved.
     let file = match &capture.tcpdump {
         Some(tcpdump) => tcpdump.write.as_deref(),
         None => Some(&*capture.file).filter(|file| *file != Path::new("-")),
@@ -269,7 +269,8 @@ impl Reading<'_> {
     }
 }
 
-/// The format that the output file's name asks for, and the options with those that it implies.
+/// The format that the output file's name selects, and the options, including those that the name
+/// implies.
 fn named_format(arguments: &Dissect, common: &Common) -> Result<(OutputFormat, View), Failure> {
     let mut view = arguments.view.clone();
     let path = arguments.target.output.as_deref();
@@ -461,7 +462,7 @@ fn cells(columns: &[Column], times: &Times, shown: &Shown<'_, '_>) -> Option<Vec
 fn row<'c>(is_csv: bool, cells: impl Iterator<Item = &'c str>) -> String {
     let delimiter = if is_csv { b',' } else { b'\t' };
     let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(Vec::new());
-    // Memory accepts every row.
+    // Writing to memory cannot fail.
     let _ = match is_csv {
         true => writer.write_record(cells),
         false => writer.write_record(cells.map(printable)),

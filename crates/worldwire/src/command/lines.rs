@@ -54,8 +54,8 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// The lines of a view. `is_timed` says whether they begin with a time: those of tables and JSON
-    /// do not.
+    /// The lines of a view. `is_timed` says whether they begin with a time: lines of tables and
+    /// JSON do not.
     pub(super) fn new(view: &View, is_timed: bool, output: Output) -> Self {
         Self {
             last: view.last.map(|last| usize::try_from(last).unwrap_or(usize::MAX)),

@@ -27,7 +27,7 @@ fn collect(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) {
     }
     let page = Man::new(command.clone());
     let (name, mut bytes) = (page.get_filename(), Vec::new());
-    // Memory accepts everything.
+    // Writing to memory cannot fail.
     let _ = page.render(&mut bytes);
     pages.push((name, bytes));
     command.get_subcommands().for_each(|inner| collect(inner, pages));

@@ -22,7 +22,7 @@ pub(crate) struct Share<'m> {
 const SMALL: u64 = 1 << 20;
 
 impl Memory {
-    /// The bytes that two of the largest files of archives take.
+    /// The bytes that two archive files of the maximum size take.
     const ALL: u64 = 512 << 20;
 
     pub(crate) fn new() -> Self {

@@ -56,8 +56,8 @@ impl GrowingKeys {
         }
     }
 
-    /// All keys, if a file has changed since. With `at_once`, the files are checked even if they
-    /// were checked a moment ago.
+    /// All keys, if a file has changed since the last check. With `at_once`, the files are checked
+    /// even if they were checked a moment ago.
     pub(crate) fn changed(&mut self, at_once: bool) -> Option<Keys> {
         if !at_once && self.looked.elapsed() < PATIENCE {
             return None;

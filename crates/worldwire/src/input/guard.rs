@@ -1,8 +1,8 @@
 //! `worldwire capture-guard`, which runs between `worldwire capture` and the capturing program.
 //!
 //! On a quiet network, a capturing program does not notice that nobody reads its output until its
-//! next packet. The guard notices immediately that the program that started it is gone, because its
-//! standard input is closed, however that program ended. It then ends the capturing program.
+//! next packet. The guard notices immediately when the program that started it ends, for whatever
+//! reason, because that closes the guard's standard input. It then ends the capturing program.
 
 use std::io::{self, Read, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::output::{Failure, Interruption, reason};
 
-/// The command. Only this program uses it, so it is not among those of `--help`.
+/// The command. Only this program uses it, so `--help` does not list it.
 pub(super) const COMMAND: &str = "capture-guard";
 /// The word after it if the capturing program's messages are shown only if it fails.
 pub(super) const QUIET: &str = "--quiet";
@@ -87,7 +87,7 @@ impl Guard {
         for (program, arguments) in [
             ("tcpdump", &tcpdump),
             ("dumpcap", &dumpcap),
-            // Its installer does not change the search path.
+            // Wireshark's installer does not add its directory to the search path.
             #[cfg(windows)]
             (r"C:\Program Files\Wireshark\dumpcap.exe", &dumpcap),
         ] {

@@ -36,11 +36,11 @@ pub(super) struct Live {
     copy: SharedCopy,
     /// The capturing program, if this program started it.
     child: Option<Child>,
-    /// How long packets wait; the waiting ones, with their times of arrival.
+    /// How long packets wait, and the waiting ones with their times of arrival.
     wait: Duration,
     waiting: VecDeque<(Instant, Block)>,
     waiting_bytes: usize,
-    /// What ended the capture, while packets wait.
+    /// What ended the capture, as long as packets are still waiting.
     end: Option<Message>,
 }
 
@@ -308,7 +308,7 @@ impl Block {
     }
 }
 
-/// How much more is captured.
+/// How much more is to be captured.
 #[derive(Debug)]
 struct Quota {
     packets: u64,

@@ -78,7 +78,7 @@ impl Merged {
         Ok(Self { sources, current, count: 0, recent, copies: 0, fault: None })
     }
 
-    /// How many copies were left out so far.
+    /// How many copies have been left out so far.
     pub(crate) fn copies(&self) -> u64 {
         self.copies
     }
@@ -169,7 +169,7 @@ impl Recent {
 }
 
 impl Source {
-    /// Reads the next packet, unless one waits already.
+    /// Reads the next packet, unless one is already waiting.
     fn fill(&mut self) -> Result<(), CaptureError> {
         while self.next.packet.is_none() && !self.is_over {
             match self.capture.next() {

@@ -55,7 +55,7 @@ pub(crate) enum Filled {
 pub(crate) enum Refusal {
     /// It cannot be opened, or the capturing program failed.
     Failed(Failure),
-    /// The file is not a capture. Of several files, this one.
+    /// A file is not a capture; the path says which one if there are several.
     NoCapture(Option<PathBuf>, CaptureError),
 }
 

@@ -93,7 +93,7 @@ impl CaptureFile {
                 let writer = ClassicWriter::new(sink, LinkType::ETHERNET);
                 writer.map_err(|error| failed(&error))?.into_inner()
             }
-            // The header could not be written, which was reported.
+            // The header could not be written, which has been reported.
             Writer::Pcap { .. } => return Ok(()),
         };
         match sink {

@@ -36,13 +36,14 @@ pub(crate) use whole::{WholeFile, unfinished};
 /// Why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The input had problems, which were reported.
+    /// The input had problems, which have been reported.
     Input,
     /// The reader of the output is gone.
     Pipe,
     /// The command could not run, for this reason.
     Run(String),
-    /// Interrupted by a signal before the end of the input, and reported; with the exit code.
+    /// Interrupted by a signal before the end of the input, which has been reported. Contains the
+    /// exit code.
     Interrupted(i32),
 }
 

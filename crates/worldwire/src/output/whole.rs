@@ -262,7 +262,7 @@ pub(super) fn remove_unfinished() {
     }
 }
 
-/// A temporary file is in the list for as long as this lives.
+/// A temporary file is in the list for as long as this value exists.
 #[derive(Debug)]
 pub(crate) struct Listed(PathBuf);
 

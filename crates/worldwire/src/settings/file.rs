@@ -188,7 +188,8 @@ impl Parser<'_> {
             };
             if let Err(error) = Filter::parse(&filter) {
                 let help = "`worldwire filter` explains filters".to_owned();
-                // The other lines show the filter, as this diagnostic does.
+                // The error's other lines would only show the filter again, as this diagnostic
+                // does.
                 let text = error.to_string();
                 self.mistake(at, text.lines().next().unwrap_or_default(), Some(help));
                 continue;

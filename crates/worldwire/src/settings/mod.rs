@@ -133,7 +133,7 @@ impl Settings {
     }
 }
 
-/// Everything that variables and settings files say.
+/// All settings from variables and settings files.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     variables: BTreeMap<Setting, Values>,

@@ -141,7 +141,7 @@ impl Setting {
     }
 }
 
-/// What a log shows: a level, or levels by the part of the program, such as
+/// What a log shows: one level, or a level for each part of the program, such as
 /// `warn,worldwire_net=debug`.
 pub(crate) fn log_filter(text: &str) -> Result<Targets, String> {
     let expected = "must be error, warn, info, debug, trace or off, or a list such as \

@@ -17,8 +17,8 @@ const MAX_BYTES: u64 = 64 << 20;
 /// The maximum number of ends.
 const MAX_ENDS: usize = 1 << 16;
 
-/// The ends of the conversations that a command reads: in the first 64 MiB of its capture files, or
-/// in the filter of a capture. Nothing is known about standard input before it is read.
+/// The ends of the conversations that a command reads: from the first 64 MiB of its capture files,
+/// or from the filter of a live capture. Nothing is known about standard input before it is read.
 pub(crate) fn traffic(arguments: &ArgMatches) -> Vec<Ends> {
     if let Ok(Some(words)) = arguments.try_get_many::<String>("packets") {
         return of_words(&words.cloned().collect::<Vec<_>>());
@@ -54,7 +54,7 @@ fn of_file(file: &Path, ends: &mut Vec<Ends>) {
     }
 }
 
-/// The hosts and ports in a filter of tcpdump.
+/// The hosts and ports in a tcpdump filter.
 fn of_words(words: &[String]) -> Vec<Ends> {
     let mut words = words.iter().flat_map(|word| word.split_whitespace()).peekable();
     let mut ends = Vec::new();

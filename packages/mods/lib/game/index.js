@@ -74,8 +74,7 @@ class GameState extends EventEmitter {
   }
 
   /**
-   * Adds a hook that updates the state. If the data lack the message, whatever depends on it is
-   * left out.
+   * Adds a hook that updates the state. If the data does not define the message, whatever depends on it is left out.
    * @param {string} name @param {any} version @param {(event: any) => void} callback
    */
   observe(name, version, callback, order = ORDER.update) {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::report::{NamedValue, ObjectId, Point};
 use super::{Moment, size, values};
 
-/// The ages that were seen.
+/// The ages seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Ages {
     ages: BTreeMap<u32, Age>,
@@ -250,7 +250,7 @@ impl Object {
             && let Some(oldest) = self.changes.pop_front()
             && let Some(next) = self.changes.front_mut()
         {
-            // The state at a later moment does not change.
+            // Merging does not change the state at any later moment.
             self.bytes -= size(&oldest.variables) + size(&next.variables);
             let mut merged = oldest.variables;
             merge(&mut merged, &next.variables);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::report::NamedValue;
 use super::{Moment, size, values};
 
-/// The nodes and references that were seen.
+/// The nodes and references seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Vault {
     nodes: HashMap<u32, Node>,

@@ -280,7 +280,8 @@ mod tests {
             #[expect(clippy::cast_possible_truncation, reason = "files have single precision")]
             Matrix3(rows.map(|row| Vector3(row.map(|part| part as f32))))
         };
-        // Includes half turns about each axis, whose quaternions do not show in the trace.
+        // Includes half turns about each axis, whose quaternions cannot be computed from the trace
+        // alone.
         let half = |signs: [f32; 3]| {
             let [a, b, c] = signs;
             Matrix3([Vector3([a, 0.0, 0.0]), Vector3([0.0, b, 0.0]), Vector3([0.0, 0.0, c])])

@@ -417,7 +417,7 @@ fn line_end(units: &[u8]) -> Option<usize> {
     pairs.position(|pair| *pair == [CR, LF]).map(|at| at * 2)
 }
 
-/// Whether fewer lines remain than an entry has; the last one can lack its end.
+/// Whether fewer lines remain than an entry has; the last line may lack its line end.
 fn lacks_lines(mut rest: &[u8]) -> bool {
     for _ in 0..2 {
         let Some(end) = line_end(rest) else { return true };

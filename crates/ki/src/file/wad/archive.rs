@@ -176,7 +176,7 @@ impl<'d> Archive<'d> {
     where
         'd: 'e,
     {
-        // The stored bytes count if there are more of them, as their CRC is checked.
+        // If there are more stored bytes, they count instead, because checking the CRC reads them.
         let bytes = |entry: &Entry<'_>| u64::from(entry.size.max(entry.stored_size()));
         let total = entries.into_iter().map(bytes).fold(0, u64::saturating_add);
         if total > self.limits.archive_bytes {

@@ -21,8 +21,8 @@ pub struct Object {
     data: Vec<u8>,
     /// The number of data bytes that belong to removed values.
     unused: usize,
-    /// The innermost open container. Until it is complete, its size field links to the one around
-    /// it.
+    /// The innermost open container. Until it is complete, its size field links to the enclosing
+    /// one.
     open: u32,
     max_nodes: u64,
 }
@@ -304,7 +304,7 @@ impl Object {
         })
     }
 
-    /// The template of an unknown object, with which its bytes begin.
+    /// The template at the beginning of an unknown object's bytes.
     #[cold]
     fn template(&self, start: u32) -> u32 {
         let bytes = self.data.get(start as usize..).and_then(|rest| rest.first_chunk());

@@ -272,7 +272,7 @@ impl Classes {
     }
 
     /// The class with this name, with or without `class`, and all that are derived from it. Lists
-    /// can name a base class that they do not have.
+    /// can name a base class that they do not contain.
     pub fn derived<'c>(&'c self, base: &str) -> impl Iterator<Item = &'c Class> {
         let found = self.find(base).map_or(base, |class| &class.name);
         let name = bare(found).to_owned();

@@ -93,7 +93,7 @@ pub struct Endpoint {
 /// acknowledgement is never mistaken for one from another round.
 const MAX_AHEAD: u64 = 1024;
 /// The acknowledgements of a packet older than this are ignored, because they may refer to the
-/// previous round. Enough for one that is seconds late.
+/// previous round. This is enough for a packet that is seconds late.
 const MAX_WORD_AGE: u16 = 256;
 /// Limit on plain packets that wait to be sent; beyond it, they are not answered.
 const MAX_PLAIN_BYTES: usize = 256;
@@ -367,7 +367,7 @@ impl Endpoint {
                     self.settle(fates);
                 }
                 if self.phase == Phase::Greeted {
-                    // It acknowledges no probe yet.
+                    // It does not acknowledge a probe yet.
                     self.greet(timers);
                 }
             }

@@ -107,7 +107,7 @@ impl<'d, 'n> Sink<'d, 'n> for TapeSink<'_> {
             return fill(self).0;
         }
         let scope = leaf.plan.scope(scope);
-        // The count may be false, but the decoder rejects more elements than this.
+        // The count may be wrong, but the decoder rejects more elements than this.
         let room = match count {
             ..=FEW => count,
             _ => count.min(self.max / (scope.cost as usize).max(1) + 1),

@@ -90,7 +90,7 @@ pub enum KeyFault {
         /// The actual type.
         found: &'static str,
     },
-    /// An unknown name under `uru`, probably misspelled.
+    /// An unknown name under `uru`, probably misspelt.
     #[error("unknown key; wanted one of {wanted}")]
     UnknownKey {
         /// The valid names.

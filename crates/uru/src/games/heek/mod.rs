@@ -70,7 +70,7 @@ pub(super) struct Heek {
     pool: u32,
     /// Whether several candidates had the same number of wins.
     sudden_death: bool,
-    /// The winner of the game and the winning choice, until the winner is shown.
+    /// The choice that won the game, until the winner is shown.
     won_with: Option<HeekChoice>,
     seats: [Option<u32>; SEATS],
     /// Seated players, and players who stood up during the current game.

@@ -133,7 +133,7 @@ struct Opening {
     is_new: bool,
 }
 
-/// When a player may have sent the last message at the permitted rate.
+/// When a player who sends at exactly the permitted rate would send the next message.
 #[derive(Clone, Copy, Debug, Default)]
 struct Budget(Duration);
 
@@ -527,7 +527,7 @@ fn take_ticket(next: &mut u64) -> Ticket {
     ticket
 }
 
-/// Sends one message. Those of the manager belong to no game.
+/// Sends one message. The manager's own messages belong to no game.
 fn send(
     out: &mut VecDeque<GameDelivery>,
     to: u32,

@@ -37,7 +37,7 @@ messages! {
 
     /// A message to the game manager or to one of its games.
     3 GameMgrMsg<'a> {
-        /// The message. Servers drop those of more than 2048 bytes.
+        /// The message. Servers drop messages of more than 2048 bytes.
         buffer "buffer": Bytes32<'a, 1_048_576>,
     }
 }

@@ -83,8 +83,8 @@ pub(super) fn refine<T, K: Hash + Eq>(
 }
 
 /// Pairs elements regardless of their order, by several keys: first all that agree in the first
-/// key, then those of the others that agree in the second, and so on. Elements with the same key
-/// are paired in order.
+/// key, then all remaining ones that agree in the second, and so on. Elements with the same key are
+/// paired in order.
 pub(super) fn pair_up<T, K: Hash + Eq>(
     before: &[T],
     after: &[T],

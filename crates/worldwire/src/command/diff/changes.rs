@@ -239,7 +239,7 @@ pub(super) fn line(
     line
 }
 
-/// The differences between two messages: those of their fields, and all others.
+/// The differences between two messages: in their fields, and all others.
 pub(super) fn changes_between(old: &str, new: &str) -> Vec<FieldChanges> {
     let (Ok(mut old), Ok(mut new)) = (parse(old), parse(new)) else { return Vec::new() };
     let fields = |json: &mut Json| json.as_object_mut().and_then(|it| it.remove("fields"));

@@ -95,7 +95,7 @@ fn numbered(path: &Path) -> Option<(PathBuf, u64)> {
 fn check_options(arguments: &DiffArguments, kind: Kind, common: &Common) -> Result<(), Failure> {
     let DiffArguments { knowledge, filter, stream, ignore, types, .. } = arguments;
     let is_capture = kind == Kind::Capture;
-    // Settings are for captures, and do not have to suit everything else.
+    // Settings are meant for captures, and need not apply to other inputs.
     let has = |setting, is_set: bool| is_set && !common.settings.is_used(setting);
     let needs = [
         ("--filter", filter.is_some(), is_capture, "captures"),
@@ -126,9 +126,9 @@ enum Kind {
     Capture,
     /// Of KI.
     Archive,
-    /// A type list of KI.
+    /// A KI type list.
     Types,
-    /// Message XML of KI.
+    /// KI message XML.
     Messages,
     /// Of TERA.
     Definitions,

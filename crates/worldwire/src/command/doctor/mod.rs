@@ -261,7 +261,7 @@ struct Report {
 }
 
 impl Report {
-    /// Something that first occurred in one packet.
+    /// A finding, with the packet in which it first occurred.
     fn first(&mut self, kind: &str, what: &str, count: u64, first: &Stamp, text: &str) {
         let line = match self.is_json {
             true => json!({
@@ -279,7 +279,7 @@ impl Report {
         self.text.push('\n');
     }
 
-    /// Something about messages of a family, or of all if it is empty.
+    /// A finding about messages of a family, or of all families if the name is empty.
     fn other(&mut self, family: &str, text: &str) {
         let line = match self.is_json {
             true => {
@@ -338,7 +338,7 @@ fn in_order(one: &str, other: &str) -> Ordering {
     }
     let alike = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
     let is_digit = |at: usize| one.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
-    // A number that both share in part is compared as a whole.
+    // If the texts share only the first digits of a number, the whole number is compared.
     let start = (0..alike).rev().take_while(|at| is_digit(*at)).last().unwrap_or(alike);
     let (Some(left), Some(right)) = (one.get(start..), other.get(start..)) else {
         return one.cmp(other);

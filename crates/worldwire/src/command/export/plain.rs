@@ -96,7 +96,7 @@ struct Talk {
     packets: Packets,
     /// The position after the last message in the captured stream, by [`Side::index`].
     positions: [u64; 2],
-    /// How many bytes of each side the other one has not acknowledged.
+    /// How many of each side's bytes the other side has not acknowledged.
     unacknowledged: [usize; 2],
     /// Notes for the next packet.
     notes: Vec<String>,
@@ -207,7 +207,8 @@ impl Talk {
             Packets::Udp(SyntheticUdp::between(ends))
         } else {
             let mut talk = Box::new(SyntheticTcp::between(ends));
-            // A conversation between the same ends would otherwise look like a repetition.
+            // Otherwise, a later conversation between the same endpoints would look like a
+            // retransmission.
             let first = u32::try_from(stream & 0xffff).unwrap_or(0) << 16;
             Side::BOTH.into_iter().for_each(|side| talk.skip(side, first));
             opening.extend([Side::Client, Side::Server, Side::Client].into_iter().zip(talk.open()));
@@ -245,7 +246,7 @@ impl Talk {
                 *waiting = 0;
                 packets.push((from.other(), talk.acknowledgement(from.other())));
             }
-            // A packet also acknowledges.
+            // A packet with data also acknowledges what the other side has sent.
             self.unacknowledged[from.other().index()] = 0;
         }
         packets

@@ -209,8 +209,9 @@ struct Check {
 }
 
 impl Check {
-    /// Checks a file. Those that were found are skipped if they are something else: in a directory
-    /// by their extension, in an archive, which has thousands of XML files, by their content.
+    /// Checks a file. A file found in a directory is skipped if its extension is not `xml`. A file
+    /// found in an archive is skipped if its content is something else, because archives have
+    /// thousands of XML files.
     fn input(&mut self, input: &Input<'_>) {
         let subject = input.subject();
         let is_xml =

@@ -25,7 +25,7 @@ enum Part {
 struct Conversation {
     views: MxoViews,
     hello: Vec<u8>,
-    /// The number of the last packet that was read.
+    /// The number of the last packet read.
     last: Option<u64>,
 }
 

@@ -70,7 +70,7 @@ fn failed(error: KeysError) -> Failure {
     Failure::Run(error.to_string())
 }
 
-/// The servers of a login.
+/// The servers that handle logins.
 pub(super) struct LoginServers {
     /// The margin server.
     margin: String,

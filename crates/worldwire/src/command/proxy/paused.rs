@@ -18,7 +18,7 @@ pub(super) struct Paused {
     definitions: Arc<Definitions>,
 }
 
-/// A filter, as it was given and resolved.
+/// A filter, as given and as resolved.
 #[derive(Clone, Debug)]
 struct Pause {
     text: String,

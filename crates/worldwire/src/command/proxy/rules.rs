@@ -83,7 +83,7 @@ pub(super) struct Reloaded {
     pub(super) said: Vec<Diagnostic>,
 }
 
-/// Reads the file. A pipe could be read only once, and perhaps never ends.
+/// Reads the file. A pipe could be read only once, and might never end.
 fn text(path: &Path) -> io::Result<String> {
     match fs::metadata(path)?.is_file() {
         true => fs::read_to_string(path),

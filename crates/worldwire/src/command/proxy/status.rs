@@ -14,7 +14,7 @@ use crate::output::{Failure, reason};
 /// What the page shows.
 pub(super) struct Status {
     pub(super) family: &'static str,
-    /// The server that was named.
+    /// The server that the user named.
     pub(super) to: String,
     pub(super) control: Control,
     pub(super) rules: Option<Arc<RuleFile>>,

@@ -63,8 +63,8 @@ pub(super) struct ListToServe {
 }
 
 impl ListToServe {
-    /// Opens a port for each server but `to`, which has the main one, and serves the list until the
-    /// signal fires. Returns the address at which it is served.
+    /// Opens a port for each server except `to`, which has the main port, and serves the list until
+    /// the signal fires. Returns the address at which it is served.
     pub(super) async fn serve(
         self,
         proxy: &Proxy,

@@ -11,7 +11,7 @@ use super::pseudonyms::{Found, Pseudonyms};
 
 /// Fields whose texts belong to the game and are kept, except for players' names in them: names of
 /// files, ages, zones and classes, and IDs of products and games. An entry names a field, or a
-/// field and the one around it.
+/// field and the one that contains it.
 const KEPT: &[&str] = &[
     "AgeFilename",
     "AgeInstName",
@@ -196,7 +196,7 @@ struct Writer<'w> {
 }
 
 impl Writer<'_> {
-    /// Writes a node. The path consists of the name of the field around it and its own.
+    /// Writes a node. The path consists of the name of the enclosing field and its own name.
     fn node(&self, node: NodeRef<'_, '_>, path: [&str; 2], out: &mut String) {
         match node.value() {
             // Without the format inside. The length is computed when it is encoded.
@@ -277,8 +277,8 @@ impl Writer<'_> {
         out.push('}');
     }
 
-    /// Whether a number of eight bytes is an ID: in KI of a character or object, in TERA also of an
-    /// item. Fields with such IDs have many names.
+    /// Whether a number of eight bytes is an ID: in KI, of a character or object; in TERA, also of
+    /// an item. Fields with such IDs have many names.
     fn is_wide_id(&self, node: NodeRef<'_, '_>, number: u64) -> bool {
         let is_large = number > u64::from(u32::MAX);
         let is_id = match self.family {
@@ -363,7 +363,7 @@ fn is_kept(path: [&str; 2]) -> bool {
     path[1].starts_with('$') || is_listed(KEPT, path)
 }
 
-/// Whether a list has an entry for a field, alone or with the field around it.
+/// Whether a list has an entry for a field, alone or with the enclosing field.
 fn is_listed(list: &[&str], [parent, name]: [&str; 2]) -> bool {
     list.iter().any(|listed| match listed.split_once('.') {
         Some((around, own)) => around == parent && own == name,

@@ -139,7 +139,7 @@ impl ConversationStart {
             omitted.conversation(self.stream, "none of its messages can be read");
             return None;
         }
-        // A part of a login is of no use.
+        // A login with missing parts would be useless.
         if let Some(why) = self.unwritable.as_ref().filter(|_| is_login(family, self.is_udp)) {
             omitted.conversation(self.stream, why);
             return None;
@@ -274,7 +274,7 @@ struct Read {
 
 impl Sanitizer<'_> {
     fn first_reading(&self, key: [u8; 32]) -> Result<FirstReading, Failure> {
-        // Names do not matter for whether a message can be encoded.
+        // Whether a message can be encoded does not depend on the names.
         let pseudonyms = Pseudonyms::new(key, &Found::default());
         let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut Vec<Seen>| {
             let stream = item.stamp.stream;
@@ -406,7 +406,7 @@ impl Sanitizer<'_> {
     }
 }
 
-/// Why a login cannot be written, if an item reveals that.
+/// The reason why a login cannot be written, if an item reveals it.
 fn unwritable(item: &Item<'_>, name: &str, pseudonyms: &Pseudonyms) -> Option<String> {
     match item.note() {
         Some(note) => {

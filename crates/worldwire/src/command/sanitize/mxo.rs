@@ -139,7 +139,7 @@ pub(super) fn is_login(family: &str, is_udp: bool) -> bool {
 /// The messages of the margin channel that are never encrypted.
 const PLAIN: [&str; 2] = ["margin.CertConnectRequest", "margin.CertChallenge"];
 
-/// The new ID of a session, which messages contain, too.
+/// The new ID of a session. Messages contain it, too.
 fn session_number(id: u32, pseudonyms: &Pseudonyms) -> u32 {
     u32::try_from(pseudonyms.number(id.into())).unwrap_or(id)
 }

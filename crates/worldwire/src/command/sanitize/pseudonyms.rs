@@ -168,8 +168,8 @@ impl Pseudonyms {
     }
 
     /// A replacement for a number, with the same number of bits. Different numbers get different
-    /// replacements. Small numbers are kept. The halves of a long number are replaced one by one,
-    /// because other messages have only the lower one.
+    /// replacements. Small numbers are kept. The halves of a long number are replaced separately,
+    /// because other messages contain only the lower half.
     pub(super) fn number(&self, number: u64) -> u64 {
         const SMALL: u64 = 16;
         const HALF: u32 = 32;

@@ -6,7 +6,8 @@ use std::net::{SocketAddr, SocketAddrV4};
 
 use worldwire_core::Side;
 
-/// The names of the messages in each conversation. Conversations with the same ends are one.
+/// The names of the messages in each conversation. Conversations between the same ends count as
+/// one.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     of: HashMap<Route, [Sequence; 2]>,

@@ -18,7 +18,7 @@ pub(super) enum Sealer {
     Ki {
         /// The key, if it is encrypted once a session has been accepted.
         key: Option<StreamKey>,
-        /// The ciphers by sender, from then on.
+        /// The ciphers by sender, once a session has been accepted.
         sealers: Option<Box<[KiSealer; 2]>>,
         nonces: u64,
     },

@@ -105,7 +105,7 @@ impl Wire {
         self.packets(packets)
     }
 
-    /// Ends all conversations and the file. Returns what is in it.
+    /// Ends all conversations and the file. Returns what the file contains.
     pub(super) fn finish(mut self) -> Result<Written, Failure> {
         let mut streams: Vec<u64> = self.open.keys().copied().collect();
         streams.sort_unstable();

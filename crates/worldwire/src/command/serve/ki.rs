@@ -115,12 +115,12 @@ fn changes(arguments: &ServeKi, others: Vec<PathBuf>) -> impl FnOnce(&mut KiConf
     }
 }
 
-/// Handles SIGUSR1, which would end a standby: it has no sessions yet.
+/// Ignores SIGUSR1, which would otherwise end a standby. A standby has no sessions to make stale.
 #[cfg(unix)]
 fn survive_refresh_signal() {
     use tokio::signal::unix::{SignalKind, signal};
 
-    // The handler stays, even though nobody listens.
+    // The handler stays installed, even though nothing waits for the signal.
     let _ = signal(SignalKind::user_defined1());
 }
 

@@ -30,7 +30,7 @@ fn set<T>(value: &mut T, option: Option<T>) {
     }
 }
 
-/// The warning about a configuration that a server of this kind has lost.
+/// The warning that a server's configuration was missing and has been rewritten.
 fn rewritten(file: &str, server: &str) -> String {
     format!(
         "{file} was missing, although this folder already holds {server}; it has been rewritten \

@@ -42,8 +42,8 @@ pub(super) fn run(arguments: &ServeMxo, common: &Common) -> Result<(), Failure> 
     runtime.block_on(serve(arguments, start, common))
 }
 
-/// Refuses options that only an open world has. The command line's parser does not if a folder is
-/// given, because the folder and --open-world exclude each other.
+/// Refuses options that only an open world has. The command line's parser does not refuse them if a
+/// folder is given, because the folder and --open-world exclude each other.
 fn refuse_open_world(arguments: &ServeMxo) -> Result<(), Failure> {
     let ServeMxo { listen, key, session, .. } = arguments;
     let listens = "; use --auth-listen, --margin-listen and --game-listen";

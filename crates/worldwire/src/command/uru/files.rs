@@ -17,7 +17,7 @@ use crate::output::{Failure, complain, counted, print, shown};
 use find::{ClientFile, check_client, files_of, sounds_in};
 use imported::{Imported, LIST};
 
-/// The manifests besides those of ages. The launcher requests all of them: its own to update
+/// The manifests that do not belong to ages. The launcher requests all of them: its own to update
 /// itself, the thin one before it starts the client, and the full one for a full installation.
 const ALL: &str = "External";
 const THIN: &str = "ThinExternal";
@@ -85,7 +85,7 @@ pub(crate) fn run(command: &UruFiles, common: &Common) -> Result<(), Failure> {
     if problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// Refuses a folder that does not exist, which is usually misspelled.
+/// Refuses a folder that does not exist, most likely because its name is misspelt.
 fn check_shard(folder: &Path) -> Result<(), Failure> {
     if folder.is_dir() {
         return Ok(());
@@ -106,7 +106,7 @@ pub(super) fn data_of(shard: &UruShard) -> Result<PathBuf, Failure> {
     Ok(shard.shard.join(config.data))
 }
 
-/// An import under way.
+/// An import in progress.
 struct Import {
     /// By name in the client's folder, with backslashes and in lower case.
     files: BTreeMap<String, ClientFile>,
@@ -255,7 +255,7 @@ fn age_of<'a>(name: &str, ages: &'a [String]) -> Option<&'a String> {
         let rest = file.strip_prefix(&age.to_lowercase());
         rest.is_some_and(|rest| rest.starts_with(['.', '_']))
     };
-    // Names of ages can begin with those of others.
+    // The name of an age can begin with the name of another age.
     ages.iter().filter(is_own).max_by_key(|age| age.len())
 }
 

@@ -244,7 +244,8 @@ fn moved(file: &Path, from: OtherServer, descriptors: &Descriptors) -> Result<Im
     let house = match from {
         OtherServer::Dirtsand => migration::import_dirtsand(&input::read_text(file)?, descriptors),
         OtherServer::Moulars => {
-            // The database reports a file that cannot be opened like a damaged one.
+            // The database reports the same error for a damaged file and for one that cannot be
+            // opened.
             drop(input::open(file)?);
             system::runtime()?.block_on(migration::import_moulars(file, descriptors))
         }
@@ -334,7 +335,7 @@ fn fields_shown(shown: &[Json]) -> String {
     out
 }
 
-/// The findings, those of one kind in one line unless there are `details`.
+/// The findings. Without `details`, findings of one kind are summarised in one line.
 fn report(findings: &[Json], problems: usize, details: bool) -> String {
     let mut out = String::new();
     let mut kinds: Vec<(&Json, &Json, usize)> = Vec::new();

@@ -211,7 +211,8 @@ fn classes(drafts: &[Draft], max: usize, texts: &mut HashSet<Arc<str>>) -> Resul
         }
         let mut known: HashSet<&str> =
             draft.properties.iter().map(|it| &*it.property.name).collect();
-        // The nearest base defines a property; the properties of the furthest base come first.
+        // If several bases have a property, the nearest one defines it. The properties of the
+        // furthest base come first.
         let mut levels: Vec<Vec<&DraftProperty>> = Vec::new();
         for base in chain {
             let new = base.properties.iter().filter(|it| known.insert(&it.property.name));

@@ -185,7 +185,7 @@ impl Session {
             }
             let now = Instant::now();
             let deadline = match self.check() {
-                // The world may still say why.
+                // The world may still report the reason.
                 Err(problem) if now >= *grace.get_or_insert(now + GRACE) => return Err(problem),
                 Err(_) => now + LOOK_EVERY,
                 Ok(()) if now >= until => return Ok(None),
@@ -224,7 +224,7 @@ impl Session {
     }
 }
 
-/// The error for a district that the server does not lead to.
+/// The error for a district that the server does not allow the character to enter.
 fn refused(text: &str) -> String {
     let advice = "the districts of `serve mxo` are the `other_districts` in its mxo.toml";
     format!("the server answered {text:?}; {advice}")
@@ -291,7 +291,7 @@ pub(super) fn shown(step: &Step, values: &[Json], as_json: bool) -> String {
             Step::Wait(_) if !value["scope"].is_null() => {
                 let from = Some(text("from")).filter(|from| !from.is_empty());
                 let from = from.unwrap_or_else(|| "the server".to_owned());
-                // Without the number of a scope that has a name.
+                // If the scope has a name, its number is left out.
                 let scope = text("scope");
                 let says = match scope.split_once(" (").map_or(&*scope, |(name, _)| name) {
                     "Area" => "says".to_owned(),

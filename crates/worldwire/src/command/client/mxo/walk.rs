@@ -143,8 +143,8 @@ fn tell_alike(problems: impl IntoIterator<Item = (u64, String)>) {
     }
 }
 
-/// The different problems in the order of their appearance, each with the first client that has it
-/// and the number of those that do.
+/// The distinct problems in order of first appearance, each with the first client that had it and
+/// the number of clients that had it.
 fn alike(problems: impl IntoIterator<Item = (u64, String)>) -> Vec<(String, u64, usize)> {
     let mut places = HashMap::new();
     let mut all: Vec<(String, u64, usize)> = Vec::new();
@@ -185,8 +185,8 @@ async fn enter(server: (&str, u16), config: Settings, walks: bool) -> Result<Cli
     Client::connect(server, Settings { walks, ..config }).await
 }
 
-/// Keeps a client in the world until a time, and reports why it had to reconnect. Returns how often
-/// it did, and no client if it could not.
+/// Keeps a client in the world until the given time, and reports why it had to reconnect. Returns
+/// the client, unless it could not reconnect, and how often it reconnected.
 async fn stay(
     mut client: Client,
     host: String,

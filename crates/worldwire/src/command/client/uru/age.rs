@@ -175,8 +175,9 @@ impl InAge {
         self.game.lock(self.lockable(thing), false).await
     }
 
-    /// An object with a lock. If the step names no class, it has the one with which the age's
-    /// messages named it, or else that of logic modifiers. Scene objects have no locks.
+    /// An object with a lock. Its class is the one that the step names, or else the one with which
+    /// the age's messages named the object, or else that of logic modifiers. Scene objects have no
+    /// locks.
     fn lockable(&self, thing: &Thing) -> Uoid<'static> {
         let class = match &self.receiver {
             Receiver::Steps(watcher) => {
@@ -289,7 +290,7 @@ pub(super) const SCENE_OBJECT: u16 = 0x01;
 /// The class of logic modifiers, such as levers: the objects that clients lock.
 const LOGIC_MODIFIER: u16 = 0x2d;
 
-/// An object by its name, of this class unless the name has another one.
+/// An object by its name, which may include its class. Otherwise, the object has this class.
 fn object(thing: &Thing, class: u16) -> Uoid<'static> {
     let Thing { name, sequence, flags, class: given } = thing;
     let (sequence_number, flags) = (SequenceNumber(*sequence), LocationFlags(*flags));

@@ -25,7 +25,8 @@ pub(super) fn shard(arguments: &ClientUru) -> Result<Shard, Failure> {
     };
     let parsed = Shard::parse(&text);
     let mut shard = parsed.map_err(|error| Failure::Run(format!("{}: {error}", shown(path))))?;
-    // Clients on other machines need the public address. Here, another shard could have it.
+    // Clients on other machines need the public address. On this machine, it could lead to another
+    // shard.
     if let Some(listen) = listen {
         let host = Some(reachable(listen.ip()).to_string());
         (shard.gatekeeper, shard.auth, shard.file) = (host.clone(), host.clone(), host);
@@ -49,15 +50,16 @@ pub(super) fn shard(arguments: &ClientUru) -> Result<Shard, Failure> {
     Ok(shard)
 }
 
-/// The `server.ini` lines for clients of the shard in a directory and, if it is running, where it
-/// listens: options and the system can choose another place than the configuration.
+/// The `server.ini` lines for clients of the shard in a directory and, if it is running, the
+/// address on which it listens, which may differ from the configured one: options and the system
+/// can change it.
 fn of_folder(folder: &Path) -> Result<(String, Option<SocketAddr>), Failure> {
     let asked = Admin::ask_running(folder, Request::ServerIni);
     // A shard of an older version does not know this request.
     if let Ok(Some(answer)) = system::runtime()?.block_on(asked)
         && let Some(text) = answer.first().and_then(Json::as_str)
     {
-        // A shard of an older version does not tell.
+        // A shard of an older version does not report its address.
         let listen = answer.get(1).and_then(Json::as_str).and_then(|text| text.parse().ok());
         return Ok((text.to_owned(), listen));
     }

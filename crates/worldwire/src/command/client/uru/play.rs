@@ -26,7 +26,7 @@ const FIRST_POINTS: u32 = 100;
 /// How long to wait for the answer to a change of a marker game. Servers answer it as soon as it is
 /// stored, or never.
 const EDIT_PATIENCE: Duration = Duration::from_secs(5);
-/// The table of VarSync that game clients use; that of other games is 0.
+/// The table that game clients use for VarSync. For other games, they use 0.
 const VAR_SYNC_TABLE: u32 = 255;
 
 impl PlayStep {

@@ -198,7 +198,7 @@ pub(super) struct Words<'w>(&'w [String]);
 
 /// Why words are not the arguments of a step.
 pub(super) enum Misfit {
-    /// There are too many or too few, or one is not among those that help names.
+    /// There are too many or too few, or one is not among those that the help lists.
     Form,
     /// A word has a problem of its own.
     Word(String),

@@ -110,7 +110,7 @@ local function is_utf8(bytes)
     return true
 end
 
--- The text in bytes of a form; nil if they are no text.
+-- The text that these bytes encode in this form; nil if they are not text.
 local function text_of(form, range)
     if form == "utf16" then
         local bytes = range:raw()
@@ -478,7 +478,7 @@ local function sender(pinfo)
     return pinfo.src_port < pinfo.dst_port and "server" or "client"
 end
 
--- Calls a function that reads. Returns its results; nil and why it did not fit otherwise.
+-- Calls a function that reads. Returns its results, or nil and the reason if the bytes do not fit.
 local function attempt(call, ...)
     local results = { pcall(call, ...) }
     if results[1] then return table.unpack(results, 2) end

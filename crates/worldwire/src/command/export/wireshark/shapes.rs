@@ -107,7 +107,7 @@ fn layout(shape: &Shape, before: &[FieldInfo], lua: &mut Lua, depth: usize) -> (
     (text, true)
 }
 
-/// A layout around another, unless that one has no end.
+/// A layout around another; opaque if the end of the inner one cannot be found.
 fn inner_of(text: String, inner: &str, whole: bool) -> (String, bool) {
     if whole && inner != OPAQUE { (text, true) } else { (OPAQUE.to_owned(), false) }
 }

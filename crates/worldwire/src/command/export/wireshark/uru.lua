@@ -64,7 +64,8 @@ local function measure(tvb, at, pinfo)
     end
     local message, width = message_at(tvb, at, pinfo)
     if all - at < width then return nil end
-    -- Without a layout, nothing tells where the message ends: a decrypted export has one per segment.
+    -- Without a layout, nothing shows where the message ends: a decrypted export has one per
+    -- segment.
     if not message then return 0 end
     local stop, why = attempt(record, { tvb = tvb, stop = all }, at + width, message[2], nil, {})
     if not stop then

@@ -1,4 +1,4 @@
-//! Finds names in a filter that nothing has, most likely because they are misspelt.
+//! Finds names in a filter that do not exist, most likely because they are misspelt.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use worldwire_ki::schema::classes::{Choices, Classes, Property, PropertyKind, Tu
 
 use crate::output::{Failure, printable};
 
-/// Refuses names that no class and no property has: nothing would ever be found.
+/// Refuses names that belong to no class or property: the filter would never find anything.
 pub(super) fn check(filter: &Filter, classes: &Classes) -> Result<(), Failure> {
     let mut known: BTreeMap<&str, Vec<&Property>> = BTreeMap::new();
     for property in classes.all().iter().flat_map(|class| class.properties()) {
@@ -40,7 +40,7 @@ fn check_classes(filter: &Filter, classes: &Classes, known: &Known<'_>) -> Resul
     };
     for name in filter.class_names() {
         if classes.derived(name).next().is_none() {
-            // Lists can name base classes that they do not have.
+            // Type lists can name base classes that they do not contain.
             let bases = classes.all().iter().flat_map(|class| &class.bases).map(|base| &**base);
             let hint = did_you_mean(nearest(name, names().chain(bases)));
             return Err(refuse(&format!("no class is named {name}"), &hint));

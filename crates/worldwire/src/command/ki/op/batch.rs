@@ -80,7 +80,7 @@ pub(super) struct Batch<'b> {
     pub(super) folder: &'b Path,
     pub(super) force: bool,
     pub(super) skip_existing: bool,
-    /// In lower case, the names of an archive's files, which results must not take.
+    /// The names of an archive's files, in lower case. Results must not take these names.
     pub(super) taken: HashSet<String>,
     pub(super) threads: usize,
 }

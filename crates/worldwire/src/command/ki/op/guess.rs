@@ -190,7 +190,7 @@ fn all(bytes: &[u8], core: &Arc<CoreTable>) -> Vec<ObjectOptions> {
     all
 }
 
-/// The flags that a stream may have; those of a stateful one are its own.
+/// The flags to try. A stateful stream carries its own flags, so it is tried without others.
 fn flags() -> impl Iterator<Item = u32> {
     let plain = [0, COMPACT, HUMAN_READABLE, COMPACT | HUMAN_READABLE];
     let packed = plain.map(|flags| flags | ZLIB);

@@ -26,11 +26,11 @@ const MARK: (&str, &str) = ("<!-- worldwire ", " -->");
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(super) struct Stream {
-    /// `BINd` in front.
+    /// Whether the stream follows `BINd`.
     bind: bool,
-    /// Defaults to the form of files.
+    /// Whether the stream is deep. The default is the form that files have.
     deep: Option<bool>,
-    /// The flags come first.
+    /// Whether the stream begins with its flags.
     stateful: bool,
     flags: u32,
     mask: u32,

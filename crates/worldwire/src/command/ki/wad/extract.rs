@@ -131,7 +131,7 @@ pub(super) fn run(
     }
     match problems {
         0 => Ok(()),
-        // The exit code is that for a single existing file.
+        // The exit code is the one for a single existing file.
         _ if problems == occupied && files + existing == 0 => {
             let folder = shown(how.folder);
             Err(Failure::Run(format!("{folder}: nothing was extracted: all files already exist")))

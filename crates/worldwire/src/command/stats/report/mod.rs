@@ -116,7 +116,8 @@ fn rates(totals: &Totals, details: &Details, page: &mut Page) {
 
 const CLASSES: [&str; COLOURS] = ["s0", "s1", "s2", "s3", "s4", "s5"];
 
-/// The messages of one name in the intervals of all messages, which are at least as long.
+/// The messages of one name, counted in the intervals used for all messages, which are at least as
+/// long as its own.
 fn scaled(own: &Rates, interval: Duration, count: usize) -> Vec<u64> {
     let (own_interval, own) = own.intervals();
     let factor = interval.as_nanos() / own_interval.as_nanos().max(1);

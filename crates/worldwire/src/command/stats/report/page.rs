@@ -27,7 +27,7 @@ impl Page {
         Self { out }
     }
 
-    /// Figures with a label and an explanation each.
+    /// Figures, each with a label and an explanation.
     pub(super) fn facts(&mut self, facts: &[(&str, String, String)]) {
         self.out.push_str("<dl class=\"facts\">\n");
         for (label, value, note) in facts {
@@ -53,7 +53,7 @@ impl Page {
         self.out.push_str("</section>\n");
     }
 
-    /// Begins a table, of whose columns the first `texts` are aligned left.
+    /// Begins a table whose first `texts` columns are aligned left.
     pub(super) fn table(&mut self, label: &str, heads: &[&str], texts: usize) {
         let _ = write!(
             self.out,

@@ -48,7 +48,7 @@ pub(super) fn bars(series: &[Series], interval: Duration, label: &str, out: &mut
     legend(series, out);
 }
 
-/// Stacked columns with a label each.
+/// Stacked columns, each with a label.
 pub(super) fn columns(series: &[Series], labels: &[String], label: &str, out: &mut String) {
     let count = labels.len().max(1);
     stacked(series, count, label, out, |index| {
@@ -163,7 +163,7 @@ pub(super) fn lanes(rows: &[&ConversationRow], (first, last): (Time, Time), out:
     out.push_str("</svg></div>\n");
 }
 
-/// A bar in a table, of parts with a class and a count each.
+/// A bar in a table. Each of its parts has a class and a count.
 pub(super) fn bar(parts: &[(&str, u64)], most: u64) -> String {
     let mut svg = String::from("<svg class=\"cell\" viewBox=\"0 0 160 10\" aria-hidden=\"true\">");
     let mut x = 0.0;
@@ -219,7 +219,7 @@ fn area_width() -> f64 {
     WIDTH - LEFT - RIGHT
 }
 
-/// A round number that is not less, and divisible by four.
+/// A round number, divisible by four, that is at least this large.
 fn ceiling(most: u64) -> u64 {
     let mut power = 1_u64;
     loop {

@@ -77,9 +77,9 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
-/// All files below a folder, by their names in manifests in lower case. Symbolic links are followed,
-/// but every folder is read only once, whatever leads there. Each link that leads out of the folder is
-/// reported, because clients can download what it leads to.
+/// All files below a folder, by their names in manifests in lower case. Symbolic links are
+/// followed, but every folder is read only once, however many links lead to it. Each link that
+/// leads out of the folder is reported, because clients can download what it leads to.
 pub(super) fn files_of(
     folder: &Path,
     common: &Common,

@@ -17,7 +17,7 @@ use crate::output::{Failure, shown};
 /// The name of the list in the data directory.
 pub(super) const LIST: &str = "imported.md5";
 
-/// The files of an import under way, and those of earlier ones.
+/// The files of an import in progress, and those of earlier imports.
 #[derive(Debug)]
 pub(super) struct Imported {
     data: PathBuf,
