@@ -35,6 +35,7 @@
 //! | [`crypt`] | Twofish for datagrams, margin messages and the hello; RSA for logins; the key file |
 //! | [`file`](mod@file) | `pubkey.dat`, and files with private keys |
 //! | [`connection`] | the state machine: client, server, observer, relay |
+//! | [`codegen`] | typed Python for the messages |
 //!
 //! The feature `login` (clients and servers of the login, with RSA) is on by default. Without it, the
 //! crate needs fewer than half as many dependencies and still encodes and decodes all messages.
@@ -45,6 +46,7 @@
 //! The facts come from recorded packets of the live service, and from emulators that the client
 //! accepts. Guesses are marked `Unverified:`.
 
+pub mod codegen;
 pub mod connection;
 pub mod crypt;
 pub mod file;

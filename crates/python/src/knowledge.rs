@@ -67,16 +67,29 @@ impl Knowledge {
 
 /// The paths in an argument: one path, or a list or tuple of them.
 pub(crate) fn paths(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<PathBuf>> {
-    let Some(argument) = argument else { return Ok(Vec::new()) };
-    if argument.is_instance_of::<PyList>() || argument.is_instance_of::<PyTuple>() {
-        return argument.try_iter()?.map(|path| path?.extract()).collect();
-    }
-    Ok(vec![argument.extract()?])
+    parts(argument)?.iter().map(|path| path.extract()).collect()
 }
 
-fn read_keys(py: Python<'_>, argument: Option<&Bound<'_, PyAny>>) -> PyResult<Keys> {
+/// The parts of an argument: itself, or the items of a list or tuple.
+fn parts<'py>(argument: Option<&Bound<'py, PyAny>>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let Some(argument) = argument else { return Ok(Vec::new()) };
+    if argument.is_instance_of::<PyList>() || argument.is_instance_of::<PyTuple>() {
+        return argument.try_iter()?.collect();
+    }
+    Ok(vec![argument.clone()])
+}
+
+/// Reads key files, and keys that are objects of `worldwire.keys`.
+pub(crate) fn read_keys(py: Python<'_>, argument: Option<&Bound<'_, PyAny>>) -> PyResult<Keys> {
     let mut keys = Keys::none();
-    for path in paths(argument)? {
+    for part in parts(argument)? {
+        if let Ok(text) = part.call_method0("to_toml") {
+            let text: String = text.extract()?;
+            let added = if text.is_empty() { Ok(()) } else { keys.add(&text) };
+            added.map_err(|error| Fault::new(Class::Keys, error).raise(py))?;
+            continue;
+        }
+        let path: PathBuf = part.extract()?;
         let failed = |error: &dyn std::fmt::Display| {
             let fault = Fault::new(Class::Keys, format!("{}: {error}", path.display()));
             fault.at_path(&path.to_string_lossy()).raise(py)

@@ -24,6 +24,7 @@ mod codec;
 mod definitions;
 mod error;
 mod game_value;
+mod keys;
 mod ki;
 mod knowledge;
 mod login;
@@ -49,6 +50,8 @@ mod native {
     use super::catalog::{StateCatalog, TeraCatalog};
     #[pymodule_export]
     use super::codec::{Context, codecs};
+    #[pymodule_export]
+    use super::keys::{format_keys, load_keys, new_uru_key, parse_keys};
     #[pymodule_export]
     use super::ki::{GameObject, TypeList};
     #[pymodule_export]

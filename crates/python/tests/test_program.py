@@ -2,16 +2,19 @@
 
 import asyncio
 import re
+import runpy
 import socket
 import struct
 import subprocess
 import sys
 from pathlib import Path
-from typing import Iterator, List
+from typing import Dict, Iterator, List, Type
 
 import pytest
 
-from worldwire.uru import Client, Refused
+import worldwire
+from worldwire.typed import Message
+from worldwire.uru import Age, Chat, Client, Refused
 
 CONNECT = bytes.fromhex(
     "101f00000000002800000002000000219848ea356cd04b9daebb17c585e6800c0000009603000000000000"
@@ -104,6 +107,78 @@ def test_a_client_plays_on_a_shard(shard: Running, tmp_path: Path) -> None:
             assert caught.value.result == "AuthenticationFailed"
 
     asyncio.run(play())
+
+
+def test_players_chat_in_an_age(shard: Running, tmp_path: Path) -> None:
+    keys, port = tmp_path / "server.ini", shard.port()
+
+    async def first(age: Age) -> Chat:
+        async for said in age.chat():
+            return said
+        raise AssertionError("the connection has ended")
+
+    async def play() -> None:
+        async with Client("127.0.0.1", port, keys=keys) as a, Client(
+            "127.0.0.1", port, keys=keys
+        ) as b:
+            for client, name in ((a, "Ann"), (b, "Bob")):
+                await client.log_in("ann@example.org", "secret")
+                await client.set_player((await client.create_player(name)).id)
+            with pytest.raises(Refused, match="AgeNotFound"):
+                await a.age("nowhere")
+            async with await a.age("city") as ann, await b.age("city") as bob:
+                ann.say("Shorah!")
+                said = await first(bob)
+                assert said == Chat(ann.player.id, "Ann", "Shorah!", False)
+                assert bob.members == {ann.player.id: "Ann"}
+                bob.whisper(said.player, "Shorah b'shem")
+                assert await first(ann) == Chat(bob.player.id, "Bob", "Shorah b'shem", True)
+                assert ann.members == {bob.player.id: "Bob"}
+
+    asyncio.run(play())
+
+
+CAPTURES = [
+    ("uru", "uru-login.pcapng", "uru-keys.toml"),
+    ("uru", "uru-age.pcapng", "uru-keys.toml"),
+    ("mxo", "mxo-login.pcapng", "mxo-login-keys.toml"),
+]
+
+
+def test_generated_classes_hold_the_messages_of_captures(
+    program: Path, samples: Path, tmp_path: Path
+) -> None:
+    paths = {family: tmp_path / f"{family}_messages.py" for family in ("uru", "mxo")}
+    classes: Dict[str, Type[Message]] = {}
+    for family, path in paths.items():
+        command = [str(program), "codegen", "python", family, "-o", str(path)]
+        subprocess.run(command, check=True, capture_output=True)
+        names = runpy.run_path(str(path)).values()
+        found = [it for it in names if isinstance(it, type) and issubclass(it, Message)]
+        classes.update({it.NAME: it for it in found if it is not Message})
+    seen = 0
+    for _, capture, keys in CAPTURES:
+        for message in worldwire.open(samples / capture, keys=samples / keys):
+            kind = classes.get(message.name)
+            if kind is not None:
+                # MxO's login messages have an opcode beside their fields.
+                inner = message.fields.get("fields")
+                made = kind.of(message.fields if inner is None else inner)
+                changes = made.to_dict()
+                if inner is not None:
+                    changes = {"fields": {**message.fields.to_dict(), "fields": changes}}
+                assert message.encode(changes) == message.body, message
+                assert kind.of(made.to_dict()) == made
+                seen += 1
+    assert seen > 50
+    say = classes["Chat"].of({"scope": "Area", "reserved": 0, "text": "Hello!"})
+    value = {"opcode": say.NAME, "fields": say.to_dict()}
+    encoded = worldwire.encode("mxo.rpc", value)
+    assert worldwire.decode("mxo.rpc", encoded).fields.text == "Hello!"
+    pytest.importorskip("mypy")
+    check = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache")]
+    checked = subprocess.run([*check, *map(str, paths.values())], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout
 
 
 def test_a_function_changes_messages_of_a_proxy(program: Path, tmp_path: Path) -> None:

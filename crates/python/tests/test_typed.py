@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, List, Optional
 
-from worldwire.typed import Fields, Message, Vec3, group, items, named, record
+from worldwire.typed import Fields, Message, Vec3, absent, group, items, named, record
 
 
 @dataclass
@@ -25,6 +25,7 @@ class SPartyV2(Message):
     class_: str = named("class", "")
     skill: Dict[str, Any] = record()
     copy: Optional[int] = None
+    more: Optional[int] = absent()
 
 
 def test_fields_become_objects_and_back() -> None:
@@ -37,5 +38,6 @@ def test_fields_become_objects_and_back() -> None:
     party = SPartyV2.of(values)
     assert party.members[0].loc == Vec3(1.5, 0.0, 2.0) and party.class_ == "archer"
     assert party.to_dict() == values
+    assert SPartyV2.of({**values, "more": 5}).to_dict() == {**values, "more": 5}
     assert SPartyV2.of({"class": "x", "unknown": 1}) == SPartyV2(class_="x")
     assert SPartyV2().members is not SPartyV2().members

@@ -31,6 +31,7 @@
 //! | [`games`] | the game manager: messages of its games, and the state machine that runs them |
 //! | [`connection`] | the connection state machine: client, server, observer, relay |
 //! | [`file`](mod@file) | age files, key files, encrypted files, manifests |
+//! | [`codegen`] | typed Python for the messages |
 //!
 //! The features `keys` (key generation), `login` (what clients send instead of a password), `simd`
 //! (faster decryption of captured logins) and `toml` (key files in worldwire's own format) are on by
@@ -43,6 +44,7 @@
 //! H'uru client and the dirtsand, moulars and NAGUS servers. Guesses are marked `Unverified:`.
 
 pub mod age;
+pub mod codegen;
 pub mod connect;
 pub mod connection;
 pub mod crypt;

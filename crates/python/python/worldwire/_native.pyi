@@ -6,7 +6,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 
 from typing_extensions import Self
 
-from ._types import Family, Path, Paths, Readable, Side
+from ._types import Family, KeyContents, KeySources, Path, Paths, Readable, Side
 
 __version__: str
 
@@ -157,7 +157,7 @@ def totals(capture: Capture) -> Tuple[str, Optional[BaseException]]:
 class Context:
     """Keys and definitions for decoding and encoding, read once."""
 
-    def __new__(cls, *, keys: Optional[Paths] = None, data: Optional[Paths] = None) -> Self: ...
+    def __new__(cls, *, keys: Optional[KeySources] = None, data: Optional[Paths] = None) -> Self: ...
     def decode(self, codec: str, data: Union[bytes, bytearray], *, side: Side = "client") -> Any:
         """Decode a single message or file."""
     def encode(self, codec: str, value: Any, *, side: Side = "client") -> bytes:
@@ -169,7 +169,7 @@ def codecs() -> List[Tuple[str, str]]:
 def open(
     source: Union[Path, bytes, bytearray, Readable],
     *,
-    keys: Optional[Paths] = None,
+    keys: Optional[KeySources] = None,
     data: Optional[Paths] = None,
     filter: Optional[str] = None,
     family: Optional[Family] = None,
@@ -283,7 +283,7 @@ class Machine:
     def tera(side: Side, now: float) -> Machine: ...
     @staticmethod
     def uru(
-        side: Side, service: str, keys: Optional[Paths], build: Optional[int], now: float
+        side: Side, service: str, keys: Optional[KeySources], build: Optional[int], now: float
     ) -> Machine: ...
     def receive(self, data: Union[builtins.bytes, bytearray], now: float) -> None: ...
     def receive_end(self, now: float) -> None: ...
@@ -392,3 +392,8 @@ class GameObject:
         """The JSON that `worldwire ki op decode` writes."""
     def encode(self) -> bytes:
         """The object's bytes, with the flags and compression that it was decoded with."""
+
+def load_keys(keys: KeySources, /) -> KeyContents: ...
+def parse_keys(text: str, /) -> KeyContents: ...
+def format_keys(contents: KeyContents, /) -> str: ...
+def new_uru_key(server: str, /) -> Tuple[bytes, bytes, bytes]: ...

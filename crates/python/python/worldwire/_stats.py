@@ -7,7 +7,7 @@ from typing import Dict, List, Optional, TypedDict, Union, cast
 
 from ._errors import CaptureError
 from ._native import open, totals
-from ._types import Family, Path, Paths, Readable
+from ._types import Family, KeySources, Path, Paths, Readable
 
 
 class Amount(TypedDict):
@@ -73,7 +73,7 @@ class Stats(TypedDict):
 def stats(
     source: Union[Path, bytes, bytearray, Readable],
     *,
-    keys: Optional[Paths] = None,
+    keys: Optional[KeySources] = None,
     data: Optional[Paths] = None,
     filter: Optional[str] = None,
     family: Optional[Family] = None,

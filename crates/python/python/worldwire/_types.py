@@ -1,12 +1,31 @@
 """Types of arguments."""
 
 from os import PathLike
-from typing import Literal, Protocol, Sequence, Union
+from typing import List, Literal, Optional, Protocol, Sequence, Tuple, Union
 
 Path = Union[str, "PathLike[str]"]
 Paths = Union[Path, Sequence[Path]]
+KeyContents = Tuple[
+    List[Tuple[str, bytes, bytes, Optional[bytes]]],
+    Optional[bytes],
+    List[Tuple[str, bytes, bytes]],
+    List[Tuple[Optional[int], bytes, bytes]],
+    List[Tuple[Optional[str], Optional[str], Optional[str]]],
+    List[Tuple[Optional[int], bytes]],
+]
+"""What is in key files: Uru's servers, droid key and sessions, KI's streams and accounts, MxO's sessions."""
 Side = Literal["client", "server"]
 Family = Literal["ki", "mxo", "tera", "uru"]
+
+
+class KeySource(Protocol):
+    """Keys as an object: `worldwire.keys.Keys`."""
+
+    def to_toml(self) -> str: ...
+
+
+KeySources = Union[Path, KeySource, Sequence[Union[Path, KeySource]]]
+"""Key files, and keys as objects."""
 
 
 class Readable(Protocol):

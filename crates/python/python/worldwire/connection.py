@@ -20,7 +20,7 @@ from typing import Any, List, Literal, Mapping, Optional, Tuple, Union
 
 from ._errors import DecodeError, Error
 from ._native import Context, Machine, Record
-from ._types import Family, Paths, Side
+from ._types import Family, KeySources, Side
 
 __all__ = ["Connection", "Event"]
 
@@ -152,7 +152,7 @@ class Connection:
         side: Side,
         *,
         service: Service = "auth",
-        keys: Optional[Paths] = None,
+        keys: Optional[KeySources] = None,
         build: Optional[int] = None,
         context: Optional[Context] = None,
     ) -> Connection:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Dict, List, Mapping, Optional, Type, TypeVar
 
-__all__ = ["Fields", "Message", "Vec3", "group", "items", "named", "record"]
+__all__ = ["Fields", "Message", "Vec3", "absent", "group", "items", "named", "record"]
 
 _Value = TypeVar("_Value")
 _Self = TypeVar("_Self", bound="Fields")
@@ -29,9 +29,11 @@ class Fields:
 
     def to_dict(self) -> Dict[str, Any]:
         """The values under the names that they have in messages, to be encoded or sent."""
+        values = ((one, getattr(self, one.name)) for one in fields(self))  # type: ignore[arg-type]
         return {
-            one.metadata.get("name", one.name): _write(getattr(self, one.name))
-            for one in fields(self)  # type: ignore[arg-type]
+            one.metadata.get("name", one.name): _write(value)
+            for one, value in values
+            if value is not None or not one.metadata.get("absent")
         }
 
 
@@ -69,6 +71,11 @@ def group(of: Type[_Self], name: Optional[str] = None) -> _Self:
     """An object of another class."""
     made: _Self = field(default_factory=of, metadata=_metadata(of, name))
     return made
+
+
+def absent(name: Optional[str] = None) -> Any:
+    """A value that a record need not have. None means that it does not."""
+    return field(default=None, metadata={**_metadata(None, name), "absent": True})
 
 
 def record(name: Optional[str] = None) -> Dict[str, Any]:

@@ -425,6 +425,25 @@ pub(crate) enum CodegenPython {
   worldwire codegen python tera samples/tera -o messages.py
   worldwire codegen python tera tera-data/definitions --select S_LOGIN.14 --select C_CHAT")]
     Tera(CodegenTera),
+    /// Generate Python for Uru's messages
+    #[command(after_help = "Examples:
+  worldwire codegen python uru -o messages.py
+  worldwire codegen python uru --select gatekeeper --select auth.AcctLoginRequest")]
+    Uru(CodegenBuiltIn),
+    /// Generate Python for MxO's login and RPC messages
+    #[command(after_help = "Examples:
+  worldwire codegen python mxo -o messages.py
+  worldwire codegen python mxo --select margin --select ChatMessage")]
+    Mxo(CodegenBuiltIn),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CodegenBuiltIn {
+    /// Generate only these messages: NAME for one, or auth, margin, rpc and so on for many
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) select: Vec<String>,
+    #[command(flatten)]
+    pub(crate) target: Target,
 }
 
 #[derive(Debug, Args)]

@@ -8,7 +8,7 @@ use worldwire_ki::schema::Protocols;
 use worldwire_tera::schema::{Definition, Problem};
 
 use super::tera::folder;
-use crate::cli::{Codegen, CodegenKi, CodegenPython, CodegenTera, Common};
+use crate::cli::{Codegen, CodegenBuiltIn, CodegenKi, CodegenPython, CodegenTera, Common};
 use crate::definitions;
 use crate::output::{Failure, shown, write_all};
 
@@ -21,6 +21,12 @@ pub(crate) fn run(arguments: &Codegen, common: &Common) -> Result<(), Failure> {
         Codegen::Tera(arguments) => tera(arguments, Language::Rust, common),
         Codegen::Python(CodegenPython::Tera(arguments)) => {
             tera(arguments, Language::Python, common)
+        }
+        Codegen::Python(CodegenPython::Uru(arguments)) => {
+            built_in(arguments, worldwire_uru::codegen::python)
+        }
+        Codegen::Python(CodegenPython::Mxo(arguments)) => {
+            built_in(arguments, worldwire_mxo::codegen::python)
         }
     }
 }
@@ -75,6 +81,15 @@ fn tera(
         Language::Rust => worldwire_tera::codegen::rust(parts),
         Language::Python => worldwire_tera::codegen::python(parts),
     };
+    write_all(target, source.as_bytes())
+}
+
+/// Messages that need no definitions from the user.
+fn built_in(
+    CodegenBuiltIn { select, target }: &CodegenBuiltIn,
+    generate: fn(&[String]) -> worldwire_core::Result<String>,
+) -> Result<(), Failure> {
+    let source = generate(select).map_err(|error| Failure::Run(error.to_string()))?;
     write_all(target, source.as_bytes())
 }
 

@@ -30,7 +30,7 @@ mod write;
 
 use core::fmt;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use foldhash::fast::FixedState;
 use worldwire_core::{Names, nearest};
@@ -51,7 +51,8 @@ pub struct Classes {
     classes: Vec<Class>,
     by_hash: HashMap<u32, u32, FixedState>,
     by_name: HashMap<Arc<str>, u32, FixedState>,
-    names: Names,
+    /// Made when they are first used.
+    names: OnceLock<Names>,
     notes: Vec<ClassNote>,
 }
 
@@ -71,9 +72,21 @@ pub struct Class {
     properties: Vec<Property>,
     /// Property hashes and their indices, sorted.
     by_hash: Vec<(u32, u32)>,
-    /// The indices of the properties, sorted by name.
-    by_name: Vec<u32>,
+    by_name: NameOrder,
 }
+
+/// The indices of the properties, sorted by name when they are first used. They follow from the
+/// properties, so comparisons ignore them.
+#[derive(Clone, Debug, Default)]
+struct NameOrder(OnceLock<Box<[u32]>>);
+
+impl PartialEq for NameOrder {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for NameOrder {}
 
 /// A property of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,9 +189,7 @@ impl Classes {
             by_hash.insert(class.hash, index);
             by_name.insert(Arc::clone(&class.name), index);
         }
-        let names = classes.iter().map(|class| (i64::from(class.hash), Box::from(&*class.name)));
-        let names = Names::from_pairs(names);
-        let mut all = Self { classes, by_hash, by_name, names, notes };
+        let mut all = Self { classes, by_hash, by_name, names: OnceLock::new(), notes };
         let mut classes = core::mem::take(&mut all.classes);
         for property in classes.iter_mut().flat_map(|class| &mut class.properties) {
             if property.kind != PropertyKind::Object {
@@ -259,7 +270,10 @@ impl Classes {
     /// The names of all tags, for display in trees.
     #[must_use]
     pub fn names(&self) -> &Names {
-        &self.names
+        self.names.get_or_init(|| {
+            let name = |class: &Class| (i64::from(class.hash), Box::from(&*class.name));
+            Names::from_pairs(self.classes.iter().map(name))
+        })
     }
 
     /// Notes beyond this number are dropped.
@@ -292,16 +306,17 @@ impl Classes {
 impl Class {
     pub(crate) fn new(name: Arc<str>, hash: u32, mut properties: Vec<Property>) -> Self {
         // Dumpers write IDs as signed numbers.
-        properties.sort_by_key(|property| property.id.cast_signed());
+        let position = |property: &Property| property.id.cast_signed();
+        if !properties.is_sorted_by_key(position) {
+            properties.sort_by_cached_key(position);
+        }
         for (index, property) in (0..).zip(&mut properties) {
             property.index = index;
         }
         let mut by_hash: Vec<_> = properties.iter().map(|p| (p.hash, p.index)).collect();
         by_hash.sort_unstable();
         by_hash.dedup_by_key(|entry| entry.0);
-        let mut by_name: Vec<_> = properties.iter().map(Property::index).collect();
-        by_name.sort_by_key(|index| properties.get(*index as usize).map(|property| &property.name));
-        let (bases, singleton) = (Vec::new(), false);
+        let (bases, singleton, by_name) = (Vec::new(), false, NameOrder::default());
         Self { index: 0, name, hash, bases, singleton, properties, by_hash, by_name }
     }
 
@@ -323,8 +338,13 @@ impl Class {
     #[must_use]
     pub fn property(&self, name: &str) -> Option<&Property> {
         let name_of = |index: &u32| self.properties.get(*index as usize).map(|p| &*p.name);
-        let at = self.by_name.partition_point(|index| name_of(index) < Some(name));
-        let property = self.properties.get(*self.by_name.get(at)? as usize)?;
+        let by_name = self.by_name.0.get_or_init(|| {
+            let mut by_name: Box<[u32]> = self.properties.iter().map(Property::index).collect();
+            by_name.sort_by_key(name_of);
+            by_name
+        });
+        let at = by_name.partition_point(|index| name_of(index) < Some(name));
+        let property = self.properties.get(*by_name.get(at)? as usize)?;
         (&*property.name == name).then_some(property)
     }
 

@@ -185,6 +185,11 @@ impl KeyRing {
         self.sessions.get(&seed).map(|(service, key)| (*service, key))
     }
 
+    /// The captured connections: the seed of each, its service and its key.
+    pub fn sessions(&self) -> impl Iterator<Item = (Seed, Service, &SessionKey)> {
+        self.sessions.iter().map(|(seed, (service, key))| (*seed, *service, key))
+    }
+
     /// A server's key pair, if its secret is known.
     #[must_use]
     pub fn private(&self, kind: ServerKind) -> Option<&PrivateKey> {

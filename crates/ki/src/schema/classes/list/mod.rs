@@ -1,6 +1,7 @@
 //! Reading type lists: JSON, as a stream (a 14 MB list never becomes a tree of JSON values), and
 //! XML.
 
+mod cursor;
 mod read;
 mod xml;
 
@@ -8,6 +9,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use worldwire_core::{Error, Limits, Result};
 
 use super::{Choices, Class, ClassNote, Classes, Container, Property, PropertyKind};
@@ -28,9 +30,19 @@ const MAX_SHOWN: usize = 200;
 pub struct TypeLists {
     /// The classes in input order, with their lists; `None` if a later class replaced one.
     classes: Vec<Option<(Arc<str>, Class)>>,
-    by_name: HashMap<Arc<str>, usize>,
-    texts: HashSet<Arc<str>>,
+    by_name: HashMap<Arc<str>, usize, RandomState>,
+    texts: Texts,
     notes: Vec<ClassNote>,
+}
+
+/// Texts that are shared, because lists repeat them.
+type Texts = HashSet<Arc<str>, RandomState>;
+
+/// A class of one list.
+struct FoundClass {
+    class: Class,
+    /// The hashes of its properties are the computed ones.
+    is_verified: bool,
 }
 
 impl TypeLists {
@@ -63,14 +75,15 @@ impl TypeLists {
             return Err(error.about(name.to_owned()));
         }
         for (at, key) in misfiled {
-            if let Some(class) = found.get(at).filter(|_| self.notes.len() < MAX_NOTES) {
+            let class = found.get(at).map(|found| &found.class);
+            if let Some(class) = class.filter(|_| self.notes.len() < MAX_NOTES) {
                 let text = format!("hash {}, listed under {}", class.hash, shown(&key));
                 let (list, class) = (Arc::clone(&list), Arc::clone(&class.name));
                 self.notes.push(ClassNote { list, class, text });
             }
         }
-        for class in found {
-            check(&list, &class, &mut self.notes);
+        for FoundClass { class, is_verified } in found {
+            check(&list, &class, is_verified, &mut self.notes);
             let at = self.classes.len();
             let old = self.by_name.insert(Arc::clone(&class.name), at);
             if let Some(old) = old.and_then(|old| self.classes.get_mut(old)) {
@@ -85,7 +98,7 @@ impl TypeLists {
     #[must_use]
     pub fn compile(self) -> Classes {
         let Self { classes, mut notes, .. } = self;
-        let mut by_hash: HashMap<u32, Arc<str>> = HashMap::new();
+        let mut by_hash: HashMap<u32, Arc<str>, RandomState> = HashMap::default();
         let classes = classes.into_iter().flatten().map(|(list, class)| {
             let old = by_hash.insert(class.hash, Arc::clone(&class.name));
             if let Some(old) = old.filter(|_| notes.len() < MAX_NOTES) {
@@ -122,14 +135,17 @@ fn blank(name: Arc<str>, position: usize) -> Property {
     }
 }
 
-/// Derives missing values from the others, unless the list states them.
-fn finish(property: &mut Property, hash: Option<u32>, dynamic: Option<bool>) {
+/// Derives missing values from the others, unless the list states them. Returns whether the hash is
+/// the computed one.
+fn finish(property: &mut Property, hash: Option<u32>, dynamic: Option<bool>) -> bool {
     let Property { name, type_name, flags, container, .. } = &*property;
-    let hash = hash.unwrap_or_else(|| property_hash(type_name.as_bytes(), name.as_bytes()));
+    let computed = property_hash(type_name.as_bytes(), name.as_bytes());
+    let hash = hash.unwrap_or(computed);
     let dynamic = dynamic.unwrap_or(*container != Container::Static);
     let kind = PropertyKind::of(type_name, *flags);
     (property.hash, property.dynamic, property.kind) = (hash, dynamic, kind);
     property.choices = property.choices.take().map(|choices| fitting(choices, kind));
+    hash == computed
 }
 
 /// The options of a property of this kind.
@@ -140,8 +156,9 @@ fn fitting(choices: Arc<Choices>, kind: PropertyKind) -> Arc<Choices> {
     }
 }
 
-/// Verifies the hashes. Pirate101 uses a different hash function for its classes.
-fn check(list: &Arc<str>, class: &Class, notes: &mut Vec<ClassNote>) {
+/// Verifies the hashes, those of properties unless `is_verified`. Pirate101 uses a different hash
+/// function for its classes.
+fn check(list: &Arc<str>, class: &Class, is_verified: bool, notes: &mut Vec<ClassNote>) {
     // Dropped notes are never built: names can be long, and each may occur in thousands of notes.
     let mut note = |text: &dyn Fn() -> String| {
         if notes.len() < MAX_NOTES {
@@ -153,7 +170,8 @@ fn check(list: &Arc<str>, class: &Class, notes: &mut Vec<ClassNote>) {
     if class.hash != hash && class.hash != djb2_31(class.name.as_bytes()) {
         note(&|| format!("hash {}, computed {hash}", class.hash));
     }
-    for property in &class.properties {
+    let is_unique = class.by_hash.len() == class.properties.len();
+    for property in class.properties.iter().filter(|_| !(is_verified && is_unique)) {
         let hash = property_hash(property.type_name.as_bytes(), property.name.as_bytes());
         if property.hash != hash {
             let name = || shown(&property.name);
@@ -233,6 +251,69 @@ mod tests {
         );
         let error = error_of(r#"{"version": 3, "classes": {}}"#);
         assert!(error.contains("version 3; only versions 1 and 2 are known"), "{error}");
+    }
+
+    #[test]
+    fn repeated_properties_are_read_as_if_they_were_new() {
+        let properties = [
+            // Braces in texts, which a search for the end of a property finds.
+            r#""m_open": {"type": "class A{", "id": 0, "flags": 31, "hash": 5}"#,
+            r#""m_close": {"type": "class }B", "id": 1, "flags": 31, "hash": 5}"#,
+            r#""m_both": {"type": "class {{}", "id": 2, "hash": 6}"#,
+            r#""m_enum": {"enum_options": {"A": 1, "B": "A"}, "id": 3, "type": "enum E"}"#,
+            r#""m_more": {"enum_options": {"A": 1, "B": "A"}, "id": 4, "type": "int"}"#,
+            r#""m_deep": {"extra": {"x": {"y": {}}}, "id": 5, "type": "int", "hash": 404989859}"#,
+            // Its ID is its position.
+            r#""m_at": {"type": "int"}"#,
+            r#""m_\u0061t": {"type": "int", "id": 7}"#,
+        ];
+        let list = |blanks: &dyn Fn(usize) -> usize| {
+            let mut json = String::from("{");
+            for turn in 0..6 {
+                let name = format!("{}\"class C{turn}\": ", if turn == 0 { "" } else { "," });
+                json.push_str(&name);
+                json.push_str("{\"hash\": 1, \"properties\": {");
+                let rotated = properties.iter().cycle().skip(turn).take(properties.len());
+                for (at, property) in rotated.enumerate() {
+                    json.push_str(if at == 0 { "" } else { ",\n" });
+                    json.push_str(property);
+                    json.insert_str(json.len() - 1, &" ".repeat(blanks(turn)));
+                }
+                json.push_str("}, \"bases\": []}");
+            }
+            json + "}"
+        };
+        let (same, different) = (list(&|_| 0), list(&|turn| turn));
+        let (repeated, new) = (compile(&same).unwrap(), compile(&different).unwrap());
+        assert_eq!(repeated.all(), new.all());
+        assert_eq!(repeated.notes(), new.notes());
+        assert_eq!(repeated.all().iter().map(|class| class.properties().len()).sum::<usize>(), 48);
+        let deep = repeated.find("C5").and_then(|class| class.property("m_deep")).unwrap();
+        assert_eq!((deep.id, deep.kind()), (5, PropertyKind::I32));
+    }
+
+    #[test]
+    fn the_end_of_a_damaged_list_is_found() {
+        let list = "{\"class A\": {\"hash\": 1, \"bases\": [\"B\"], \"properties\":\n  {\"m_a\": {\"type\": \"int\", \"id\": 0}, \"m_b\": {\"type\": \"int\", \"id\": 0}}}}";
+        for end in 1..list.len() {
+            let error = compile(&list[..end]).unwrap_err().to_string();
+            let (line, column) = match list[..end].rsplit_once('\n') {
+                Some((_, last)) => (2, last.len()),
+                None => (1, end),
+            };
+            let place = format!("invalid JSON at {line}:{column}: EOF while parsing");
+            assert!(error.contains(&place), "{end}: {error}");
+        }
+        let size = list.len();
+        for (at, damage) in [(1, "1"), (10, ","), (22, ":"), (size - 1, "]"), (size, "x")] {
+            let damaged = [&list[..at], damage, &list[at..]].concat();
+            let error = compile(&damaged).unwrap_err().to_string();
+            let expected = serde_json::from_str::<serde_json::Value>(&damaged).unwrap_err();
+            let place = format!("at {}:{}: ", expected.line(), expected.column());
+            assert!(error.contains(&place), "{at}: {error}, not {expected}");
+        }
+        let error = TypeLists::new().add("a", b"{\"class A\":\n {\"\xff\"").unwrap_err();
+        assert_eq!(error.to_string(), "a: not a type list: invalid JSON at 2:3: not UTF-8 text");
     }
 
     #[test]

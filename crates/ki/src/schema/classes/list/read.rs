@@ -1,30 +1,64 @@
 //! Reading the JSON of a type list as a stream.
 
 use core::fmt;
-use std::collections::HashSet;
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde::de::{
-    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Unexpected, Visitor,
-};
+use foldhash::fast::RandomState;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Unexpected, Visitor};
 
 use worldwire_core::Error;
 
-use super::{MAX_NOTES, blank, finish};
+use super::cursor::{Cursor, Problem};
+use super::{FoundClass, MAX_NOTES, Texts, blank, finish};
 use crate::schema::classes::{Choices, Class, Container, Property, parse_number};
 
 /// More properties in one class are refused.
 pub(super) const MAX_PROPERTIES: usize = 16_384;
 
-/// What is being read, for errors: a list can be a single line of 14 MB.
-#[derive(Default)]
-struct ListPosition {
-    /// The name or the hash of the class.
-    class: Option<String>,
-    property: Option<Arc<str>>,
+/// Reads the classes of a list, and the positions of those whose key is not their hash.
+pub(super) fn read(json: &[u8], texts: &mut Texts) -> Result<ClassesRead, Error> {
+    let refused = |problem: Problem, position: &ListPosition<'_>| {
+        Error::malformed("", format!("not a type list: {}{position}", problem.0))
+    };
+    let json = Cursor::new(json).map_err(|problem| refused(problem, &ListPosition::default()))?;
+    let mut list = List {
+        json,
+        texts,
+        found: Vec::new(),
+        misfiled: Vec::new(),
+        known: HashMap::default(),
+        choices: HashMap::default(),
+        position: ListPosition::default(),
+    };
+    let outcome = list.list().and_then(|()| list.json.end());
+    outcome.map_err(|problem| refused(problem, &list.position))?;
+    Ok((list.found, list.misfiled))
 }
 
-impl fmt::Display for ListPosition {
+/// Classes, and the positions of those whose key is not their hash, with that key.
+type ClassesRead = (Vec<FoundClass>, Vec<(usize, String)>);
+
+/// A shared copy of a text that many properties have.
+pub(super) fn intern(texts: &mut Texts, text: &str) -> Arc<str> {
+    if let Some(known) = texts.get(text) {
+        return Arc::clone(known);
+    }
+    let text: Arc<str> = text.into();
+    texts.insert(Arc::clone(&text));
+    text
+}
+
+/// What is being read, for errors: a list can be a single line of 14 MB.
+#[derive(Default)]
+struct ListPosition<'j> {
+    /// The name or the hash of the class.
+    class: Option<Cow<'j, str>>,
+    property: Option<Cow<'j, str>>,
+}
+
+impl fmt::Display for ListPosition<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(class) = &self.class else { return Ok(()) };
         write!(f, ", in {class}")?;
@@ -32,299 +66,220 @@ impl fmt::Display for ListPosition {
     }
 }
 
-/// Reads the classes of a list, and the positions of those whose key is not their hash.
-pub(super) fn read(json: &[u8], texts: &mut HashSet<Arc<str>>) -> Result<ClassesRead, Error> {
-    let mut reader = serde_json::Deserializer::from_slice(json);
-    let position = ListPosition::default();
-    let mut list = ListContents { found: Vec::new(), misfiled: Vec::new(), texts, position };
-    let outcome = List(&mut list).deserialize(&mut reader).and_then(|()| reader.end());
-    outcome.map_err(|error| {
-        let problem = format!("not a type list: {}{}", problem(&error), list.position);
-        Error::malformed("", problem)
-    })?;
-    Ok((list.found, list.misfiled))
-}
-
-/// What is wrong with the JSON, and where: `serde_json` would say it less plainly.
-fn problem(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let text = text.rsplit_once(" at line ").map_or(&*text, |(text, _)| text);
-    let place = format!("{}:{}", error.line(), error.column());
-    if !error.is_data() {
-        return format!("invalid JSON at {place}: {text}");
-    }
-    let types = text.strip_prefix("invalid type: ").and_then(|text| text.split_once(", expected "));
-    let text = types.map_or_else(
-        || text.to_owned(),
-        |(found, wanted)| {
-            let found = match found {
-                "sequence" => "an array",
-                "map" => "an object",
-                other => other,
-            };
-            format!("expected {wanted}, found {found}")
-        },
-    );
-    if error.column() == 0 { text } else { format!("{text} at {place}") }
-}
-
-/// Classes, and the positions of those whose key is not their hash, with that key.
-type ClassesRead = (Vec<Class>, Vec<(usize, String)>);
-
-/// Declares a seed that reads one JSON value.
-macro_rules! seed {
-    ($name:ty, $value:ty) => {
-        impl<'de> DeserializeSeed<'de> for $name {
-            type Value = $value;
-
-            fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<$value, D::Error> {
-                json.deserialize_map(self)
-            }
-        }
-    };
-}
-
-/// What is read from a list.
-struct ListContents<'t> {
-    found: Vec<Class>,
+/// Reads a whole list.
+struct List<'j, 't> {
+    json: Cursor<'j>,
+    texts: &'t mut Texts,
+    found: Vec<FoundClass>,
     /// The positions of version 2 classes whose key is not their hash, with that key.
     misfiled: Vec<(usize, String)>,
-    texts: &'t mut HashSet<Arc<str>>,
-    position: ListPosition,
+    /// Properties by their text with the name. Derived classes repeat those that they inherit.
+    known: HashMap<&'j str, FoundProperty, RandomState>,
+    /// Options by their text. Many properties are of the same enumeration.
+    choices: HashMap<&'j str, Arc<Choices>, RandomState>,
+    position: ListPosition<'j>,
 }
 
-/// Reads a whole list. The first key reveals the version.
-struct List<'l, 't>(&'l mut ListContents<'t>);
+/// A property, and whether its hash is the computed one.
+struct FoundProperty(Property, bool);
 
-seed!(List<'_, '_>, ());
-
-impl<'de> Visitor<'de> for List<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON object of classes, by name or under \"classes\"")
-    }
-
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
-        let Some(first) = map.next_key::<String>()? else { return Ok(()) };
-        if first != "version" && first != "classes" {
-            return self.version_1(Some(first), map);
+impl<'j> List<'j, '_> {
+    /// Reads the list. Its first key reveals the version.
+    fn list(&mut self) -> Result<(), Problem> {
+        self.json.begin("a JSON object of classes, by name or under \"classes\"")?;
+        let mut key = self.json.next_key()?;
+        if key.as_ref().is_some_and(|key| key != "version" && key != "classes") {
+            return self.version_1(key);
         }
-        let mut version = None;
-        let mut key = Some(first);
+        let (mut version, is_empty) = (None, key.is_none());
         while let Some(name) = key {
-            match name.as_str() {
+            match &*name {
                 "version" => {
-                    let number: u64 = map.next_value()?;
-                    if number == 1 && version.is_none() && self.0.found.is_empty() {
-                        let next = map.next_key()?;
-                        return self.version_1(next, map);
+                    let number: u64 = self.json.value()?;
+                    if number == 1 && version.is_none() && self.found.is_empty() {
+                        let next = self.json.next_key()?;
+                        return self.version_1(next);
                     }
                     if number != 2 {
-                        return Err(unknown_version(number));
+                        return Err(self.unknown_version(number));
                     }
                     version = Some(number);
                 }
-                "classes" => map.next_value_seed(ClassMap(self.0))?,
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                }
+                "classes" => self.classes_by_hash()?,
+                _ => self.json.skip()?,
             }
-            key = map.next_key()?;
+            key = self.json.next_key()?;
         }
-        match version {
-            Some(_) => Ok(()),
-            None => Err(M::Error::custom("no \"version\"; add \"version\": 2 before \"classes\"")),
+        if version.is_none() && !is_empty {
+            let text = "no \"version\"; add \"version\": 2 before \"classes\"";
+            return Err(self.json.problem(text));
         }
+        Ok(())
     }
-}
 
-impl List<'_, '_> {
-    /// Reads the rest of a version 1 list: classes by name.
-    fn version_1<'de, M: MapAccess<'de>>(
-        self,
-        mut key: Option<String>,
-        mut map: M,
-    ) -> Result<(), M::Error> {
+    /// The rest of a version 1 list: classes by name.
+    fn version_1(&mut self, mut key: Option<Cow<'j, str>>) -> Result<(), Problem> {
         while let Some(class) = key {
             if class == "version" {
-                match map.next_value()? {
+                match self.json.value()? {
                     1 => {}
-                    other => return Err(unknown_version(other)),
+                    other => return Err(self.unknown_version(other)),
                 }
             } else if class == "classes" {
-                return Err(M::Error::custom("\"classes\", which lists of version 1 do not have"));
+                let text = "\"classes\", which lists of version 1 do not have";
+                return Err(self.json.problem(text));
             } else {
-                self.0.position.class = Some(class.clone());
-                map.next_value_seed(ClassOf { contents: self.0, name: Some(class) })?;
-                self.0.position.class = None;
+                self.position.class = Some(class.clone());
+                self.class(Some(class))?;
+                self.position.class = None;
             }
-            key = map.next_key()?;
+            key = self.json.next_key()?;
         }
         Ok(())
     }
-}
 
-fn unknown_version<E: serde::de::Error>(number: u64) -> E {
-    E::custom(format!("version {number}; only versions 1 and 2 are known"))
-}
-
-/// Reads the classes of a version 2 list, by hash.
-struct ClassMap<'l, 't>(&'l mut ListContents<'t>);
-
-seed!(ClassMap<'_, '_>, ());
-
-impl<'de> Visitor<'de> for ClassMap<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("classes by hash")
+    fn unknown_version(&self, number: u64) -> Problem {
+        self.json.problem(format!("version {number}; only versions 1 and 2 are known"))
     }
 
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
-        while let Some(hash) = map.next_key::<String>()? {
-            self.0.position.class = Some(hash.clone());
-            map.next_value_seed(ClassOf { contents: self.0, name: None })?;
-            let ListContents { found, misfiled, .. } = &mut *self.0;
-            let class = found.last().filter(|class| parse_number(&hash) != Some(class.hash));
-            if class.is_some() && misfiled.len() < MAX_NOTES {
-                misfiled.push((found.len() - 1, hash));
+    /// The classes of a version 2 list.
+    fn classes_by_hash(&mut self) -> Result<(), Problem> {
+        self.json.begin("classes by hash")?;
+        while let Some(hash) = self.json.next_key()? {
+            self.position.class = Some(hash.clone());
+            self.class(None)?;
+            let class = self.found.last().map(|found| &found.class);
+            let is_misfiled = class.is_some_and(|class| parse_number(&hash) != Some(class.hash));
+            if is_misfiled && self.misfiled.len() < MAX_NOTES {
+                self.misfiled.push((self.found.len() - 1, hash.into_owned()));
             }
         }
-        self.0.position.class = None;
+        self.position.class = None;
         Ok(())
     }
-}
 
-/// Reads one class. In version 1, the key is its name.
-struct ClassOf<'l, 't> {
-    contents: &'l mut ListContents<'t>,
-    name: Option<String>,
-}
-
-seed!(ClassOf<'_, '_>, ());
-
-impl<'de> Visitor<'de> for ClassOf<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a class")
-    }
-
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
-        let (mut name, mut hash, mut bases, mut singleton) = (self.name, None, Vec::new(), false);
-        let mut properties = Vec::new();
-        while let Some(key) = map.next_key::<String>()? {
-            match key.as_str() {
+    /// One class. In version 1, the key is its name.
+    fn class(&mut self, mut name: Option<Cow<'j, str>>) -> Result<(), Problem> {
+        self.json.begin("a class")?;
+        let (mut hash, mut bases, mut singleton) = (None, Vec::new(), false);
+        let (mut properties, mut is_verified) = (Vec::new(), true);
+        while let Some(key) = self.json.next_key()? {
+            match &*key {
                 "name" => {
-                    let found: String = map.next_value()?;
-                    self.contents.position.class = Some(found.clone());
+                    let found = self.json.string()?;
+                    self.position.class = Some(found.clone());
                     name = Some(found);
                 }
-                "hash" => hash = Some(map.next_value::<Word>()?.0),
-                "bases" => bases = map.next_value::<Vec<String>>()?,
-                "singleton" => singleton = map.next_value()?,
-                "properties" => {
-                    map.next_value_seed(PropertyMap(&mut *self.contents, &mut properties))?;
-                }
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                }
+                "hash" => hash = Some(self.json.word()?),
+                "bases" => bases = self.json.strings()?,
+                "singleton" => singleton = self.json.flag()?,
+                "properties" => is_verified &= self.properties(&mut properties)?,
+                _ => self.json.skip()?,
             }
         }
-        let name = name.ok_or_else(|| M::Error::missing_field("name"))?;
-        let hash = hash.ok_or_else(|| M::Error::missing_field("hash"))?;
-        let ListContents { found, texts, .. } = self.contents;
-        let mut class = Class::new(intern(texts, name), hash, properties);
-        class.bases = bases.into_iter().map(|base| intern(texts, base)).collect();
+        let name = name.ok_or_else(|| self.json.problem("missing field `name`"))?;
+        let hash = hash.ok_or_else(|| self.json.problem("missing field `hash`"))?;
+        let mut class = Class::new(intern(self.texts, &name), hash, properties);
+        class.bases = bases.iter().map(|base| intern(self.texts, base)).collect();
         class.singleton = singleton;
-        found.push(class);
+        self.found.push(FoundClass { class, is_verified });
         Ok(())
     }
-}
 
-struct PropertyMap<'l, 't>(&'l mut ListContents<'t>, &'l mut Vec<Property>);
-
-seed!(PropertyMap<'_, '_>, ());
-
-impl<'de> Visitor<'de> for PropertyMap<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("properties by name")
-    }
-
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
-        let Self(ListContents { texts, position, .. }, found) = self;
-        while let Some(name) = map.next_key::<String>()? {
+    /// The properties of a class. Returns whether their hashes are the computed ones.
+    fn properties(&mut self, found: &mut Vec<Property>) -> Result<bool, Problem> {
+        let mut is_verified = true;
+        self.json.begin("properties by name")?;
+        while self.json.next(b'}')? {
             if found.len() == MAX_PROPERTIES {
-                let max = format!("more than {MAX_PROPERTIES} properties");
-                return Err(M::Error::custom(max));
+                let text = format!("more than {MAX_PROPERTIES} properties");
+                return Err(self.json.problem(text));
             }
-            let name = intern(texts, name);
-            position.property = Some(Arc::clone(&name));
-            let property = map.next_value_seed(PropertyOf { texts, name, at: found.len() })?;
-            found.push(property);
+            let (pair, start) = (self.json.likely_pair(), self.json.position());
+            if let Some(text) = pair
+                && let Some(FoundProperty(property, is_regular)) = self.known.get(text)
+            {
+                is_verified &= is_regular;
+                found.push(property.clone());
+                self.json.pass(text);
+                continue;
+            }
+            let name = self.json.key()?;
+            self.position.property = Some(name.clone());
+            let (has_id, property) = self.property(&name, found.len())?;
+            is_verified &= property.1;
+            found.push(property.0.clone());
+            // Without an ID of its own, the property depends on its position.
+            if let Some(text) = pair.filter(|text| has_id && self.json.has_read(start, text)) {
+                self.known.insert(text, property);
+            }
         }
-        position.property = None;
-        Ok(())
-    }
-}
-
-struct PropertyOf<'l> {
-    texts: &'l mut HashSet<Arc<str>>,
-    name: Arc<str>,
-    at: usize,
-}
-
-seed!(PropertyOf<'_>, Property);
-
-impl<'de> Visitor<'de> for PropertyOf<'_> {
-    type Value = Property;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a property")
+        self.position.property = None;
+        Ok(is_verified)
     }
 
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Property, M::Error> {
-        let Self { texts, name, at } = self;
-        let mut property = blank(name, at);
-        let (mut hash, mut dynamic, mut has_type) = (None, None, false);
-        while let Some(key) = map.next_key::<String>()? {
-            match key.as_str() {
+    /// One property, and whether the list has its ID.
+    fn property(&mut self, name: &str, at: usize) -> Result<(bool, FoundProperty), Problem> {
+        self.json.begin("a property")?;
+        let mut property = blank(intern(self.texts, name), at);
+        let (mut hash, mut dynamic, mut has_type, mut has_id) = (None, None, false, false);
+        while let Some(key) = self.json.next_key()? {
+            match &*key {
                 "type" => {
-                    property.type_name = intern(texts, map.next_value()?);
+                    property.type_name = self.text()?;
                     has_type = true;
                 }
-                "id" => property.id = map.next_value::<Word>()?.0,
-                "offset" => property.offset = map.next_value::<Word>()?.0,
-                "flags" => property.flags = map.next_value::<Word>()?.0,
-                "container" => {
-                    property.container = Container::parse(intern(texts, map.next_value()?));
+                "id" => {
+                    property.id = self.json.word()?;
+                    has_id = true;
                 }
-                "dynamic" => dynamic = Some(map.next_value()?),
-                "singleton" => property.singleton = map.next_value()?,
-                "pointer" => property.pointer = map.next_value()?,
-                "hash" => hash = Some(map.next_value::<Word>()?.0),
-                "enum_options" => {
-                    property.choices = Some(map.next_value_seed(ChoicesOf)?);
-                }
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                }
+                "offset" => property.offset = self.json.word()?,
+                "flags" => property.flags = self.json.word()?,
+                "container" => property.container = Container::parse(self.text()?),
+                "dynamic" => dynamic = Some(self.json.flag()?),
+                "singleton" => property.singleton = self.json.flag()?,
+                "pointer" => property.pointer = self.json.flag()?,
+                "hash" => hash = Some(self.json.word()?),
+                "enum_options" => property.choices = Some(self.options()?),
+                _ => self.json.skip()?,
             }
         }
         if !has_type {
-            return Err(M::Error::missing_field("type"));
+            return Err(self.json.problem("missing field `type`"));
         }
-        finish(&mut property, hash, dynamic);
-        Ok(property)
+        let is_regular = finish(&mut property, hash, dynamic);
+        Ok((has_id, FoundProperty(property, is_regular)))
+    }
+
+    fn text(&mut self) -> Result<Arc<str>, Problem> {
+        Ok(intern(self.texts, &self.json.string()?))
+    }
+
+    fn options(&mut self) -> Result<Arc<Choices>, Problem> {
+        let (object, start) = (self.json.likely_object(), self.json.position());
+        if let Some(text) = object
+            && let Some(choices) = self.choices.get(text)
+        {
+            self.json.pass(text);
+            return Ok(Arc::clone(choices));
+        }
+        let choices = self.json.seed(ChoicesOf)?;
+        if let Some(text) = object.filter(|text| self.json.has_read(start, text)) {
+            self.choices.insert(text, Arc::clone(&choices));
+        }
+        Ok(choices)
     }
 }
 
 struct ChoicesOf;
 
-seed!(ChoicesOf, Arc<Choices>);
+impl<'de> DeserializeSeed<'de> for ChoicesOf {
+    type Value = Arc<Choices>;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Arc<Choices>, D::Error> {
+        json.deserialize_map(self)
+    }
+}
 
 impl<'de> Visitor<'de> for ChoicesOf {
     type Value = Arc<Choices>;
@@ -384,7 +339,7 @@ impl<'de> serde::Deserialize<'de> for OptionValue {
 }
 
 /// A 32-bit number. Older lists have negative ones, others have them as text.
-struct Word(u32);
+pub(super) struct Word(pub(super) u32);
 
 impl<'de> serde::Deserialize<'de> for Word {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
@@ -406,14 +361,4 @@ impl<'de> serde::Deserialize<'de> for Special {
         };
         Ok(Self(text.into_boxed_str()))
     }
-}
-
-/// A shared copy of a text that many properties have.
-pub(super) fn intern(texts: &mut HashSet<Arc<str>>, text: String) -> Arc<str> {
-    if let Some(known) = texts.get(text.as_str()) {
-        return Arc::clone(known);
-    }
-    let text: Arc<str> = text.into();
-    texts.insert(Arc::clone(&text));
-    text
 }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use worldwire_core::{Error, Form, Result};
 
 use super::read::{MAX_PROPERTIES, intern};
-use super::{blank, finish, fitting};
+use super::{FoundClass, Texts, blank, finish, fitting};
 use crate::schema::classes::{Choices, Class, Container, Property, bare, parse_number};
 use crate::string_id;
 use crate::xml::{ScanError, Scanner, Tag, Token, unescaped};
@@ -64,7 +64,7 @@ pub(super) fn is_xml(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 /// Malformed, with the offset, if it is not XML or not a class list; the limits.
-pub(super) fn read(bytes: &[u8], texts: &mut HashSet<Arc<str>>) -> Result<Vec<Class>> {
+pub(super) fn read(bytes: &[u8], texts: &mut Texts) -> Result<Vec<FoundClass>> {
     let text = match core::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => match Form::Latin1.read(bytes) {
@@ -82,10 +82,12 @@ pub(super) fn read(bytes: &[u8], texts: &mut HashSet<Arc<str>>) -> Result<Vec<Cl
             draft.property.choices = Some(fitting(Arc::new(choices), draft.property.kind));
         }
     }
-    classes(&drafts, MAX_INHERITED, texts)
+    let classes = classes(&drafts, MAX_INHERITED, texts)?.into_iter();
+    // The list has no hashes, so all are computed.
+    Ok(classes.map(|class| FoundClass { class, is_verified: true }).collect())
 }
 
-fn drafts(text: &str, texts: &mut HashSet<Arc<str>>) -> Result<Vec<Draft>> {
+fn drafts(text: &str, texts: &mut Texts) -> Result<Vec<Draft>> {
     let mut scanner = Scanner::new(text);
     let mut classes: Vec<Draft> = Vec::new();
     loop {
@@ -118,12 +120,7 @@ fn drafts(text: &str, texts: &mut HashSet<Arc<str>>) -> Result<Vec<Draft>> {
 }
 
 /// Handles the start of an element inside `parent`.
-fn element(
-    parent: &str,
-    tag: &Tag<'_>,
-    classes: &mut Vec<Draft>,
-    texts: &mut HashSet<Arc<str>>,
-) -> Result<()> {
+fn element(parent: &str, tag: &Tag<'_>, classes: &mut Vec<Draft>, texts: &mut Texts) -> Result<()> {
     let attribute = |name: &str| {
         let mut attributes = tag.attributes().take(MAX_ATTRIBUTES);
         attributes.find(|(key, _)| *key == name).map(|(_, value)| value.into_owned())
@@ -132,7 +129,7 @@ fn element(
         ("ClassList", "Class") => {
             let name = attribute("Name").filter(|name| !name.is_empty());
             let name = name.ok_or_else(|| Error::malformed("", "this class has no Name"))?;
-            let (name, base) = (intern(texts, name), attribute("Base").unwrap_or_default());
+            let (name, base) = (intern(texts, &name), attribute("Base").unwrap_or_default());
             classes.push(Draft { name, base, properties: Vec::new() });
         }
         ("Class", "Property") => {
@@ -167,20 +164,20 @@ fn element(
 }
 
 /// Reads a property; `None` if it has no name or no type.
-fn property(tag: &Tag<'_>, texts: &mut HashSet<Arc<str>>) -> Option<DraftProperty> {
+fn property(tag: &Tag<'_>, texts: &mut Texts) -> Option<DraftProperty> {
     let (mut property, mut id, mut default) = (blank(Arc::default(), 0), None, None);
     let number = |value: &str| parse_number(value.trim());
     for (key, value) in tag.attributes().take(MAX_ATTRIBUTES) {
         match key {
-            "Name" => property.name = intern(texts, value.into_owned()),
+            "Name" => property.name = intern(texts, &value),
             // Types are escaped twice: templates have brackets.
-            "Type" => property.type_name = intern(texts, unescaped(&value).into_owned()),
+            "Type" => property.type_name = intern(texts, &unescaped(&value)),
             "PropertyId" => id = number(&value),
             "Offset" => property.offset = number(&value).unwrap_or(0),
             "Flags" => property.flags = number(&value).unwrap_or(0),
             "Default" if !value.is_empty() => default = Some(value.into()),
             "Container" if !value.is_empty() => {
-                property.container = Container::parse(intern(texts, value.into_owned()));
+                property.container = Container::parse(intern(texts, &value));
             }
             "Pointer" => {
                 property.pointer = value.trim() == "1" || value.eq_ignore_ascii_case("true")
@@ -195,7 +192,7 @@ fn property(tag: &Tag<'_>, texts: &mut HashSet<Arc<str>>) -> Option<DraftPropert
 }
 
 /// Builds the classes, with inherited properties.
-fn classes(drafts: &[Draft], max: usize, texts: &mut HashSet<Arc<str>>) -> Result<Vec<Class>> {
+fn classes(drafts: &[Draft], max: usize, texts: &mut Texts) -> Result<Vec<Class>> {
     let by_name: HashMap<&str, &Draft> = drafts.iter().map(|draft| (&*draft.name, draft)).collect();
     let mut inherited = 0;
     let mut classes = Vec::with_capacity(drafts.len());
@@ -204,7 +201,7 @@ fn classes(drafts: &[Draft], max: usize, texts: &mut HashSet<Arc<str>>) -> Resul
         let mut bases = Vec::new();
         let mut base = draft.base.trim();
         while !base.is_empty() && bases.len() < MAX_BASES {
-            bases.push(intern(texts, bare(base).to_owned()));
+            bases.push(intern(texts, bare(base)));
             let Some(next) = by_name.get(base) else { break };
             chain.push(next);
             base = next.base.trim();
@@ -342,7 +339,7 @@ mod tests {
         };
         let mut drafts = vec![draft("C", "", (0..20).map(property).collect())];
         drafts.extend((0..6).map(|heir| draft(&format!("C{heir}"), "C", Vec::new())));
-        let texts = &mut std::collections::HashSet::new();
+        let texts = &mut super::Texts::default();
         let error = super::classes(&drafts, 100, texts).unwrap_err().to_string();
         assert_eq!(error, "C5: wanted at most 100 (inherited properties), found 120");
         assert_eq!(super::classes(&drafts, 120, texts).unwrap()[6].properties().len(), 20);

@@ -1,0 +1,35 @@
+//! Generates Python dataclasses for messages, for editors and type checkers.
+
+use worldwire_core::codegen::python::{self, Table};
+use worldwire_core::{Messages as _, Result};
+
+use crate::login::{
+    AuthClientMessage, AuthServerMessage, MarginClientMessage, MarginServerMessage,
+};
+use crate::rpc::{ClientRpc, ServerRpc};
+
+/// The source of a Python module with a dataclass for each message of a selection, or for all if the
+/// selection is empty. `auth`, `margin` and `rpc` select many messages, `auth.AuthRequest` and `Chat`
+/// one of a login and one of the world. The module needs the package `worldwire`.
+///
+/// # Errors
+/// A selected name that no message has.
+///
+/// ```
+/// let source = worldwire_mxo::codegen::python(&["ChatMessage".into()])?;
+/// assert!(source.contains("class RpcChatMessage(Message):"));
+/// # Ok::<(), worldwire_core::Error>(())
+/// ```
+pub fn python(selection: &[String]) -> Result<String> {
+    let tables = [
+        ("auth", "auth", AuthClientMessage::INFO),
+        ("auth", "auth", AuthServerMessage::INFO),
+        ("margin", "margin", MarginClientMessage::INFO),
+        ("margin", "margin", MarginServerMessage::INFO),
+        // Their names have no prefix, because they are parts of packets.
+        ("rpc", "", ClientRpc::INFO),
+        ("rpc", "", ServerRpc::INFO),
+    ];
+    let tables = tables.map(|(title, prefix, messages)| Table { title, prefix, messages });
+    python::messages(&tables, selection)
+}
