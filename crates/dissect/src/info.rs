@@ -7,7 +7,8 @@ use worldwire_core::text::{is_hostile, reads_better_raw};
 use worldwire_core::value::{Content, push_hex};
 use worldwire_core::{Form, NodeRef, Tree, Value};
 
-use crate::item::{Item, NumberNames};
+use crate::item::Item;
+use crate::message::NumberNames;
 
 /// What a family declares about the values that [`Item::push_info`] shows.
 #[derive(Clone, Copy, Debug, Default)]
@@ -535,7 +536,8 @@ pub(crate) mod tests {
     use worldwire_core::{Limits, Names, Reader, Result, Side};
 
     use super::*;
-    use crate::item::{ItemBody, Message, Stamp};
+    use crate::item::{ItemBody, Stamp};
+    use crate::message::Message;
     use crate::{Definitions, Family};
 
     /// Checks that a family's table is sorted, and that its messages and their fields exist.

@@ -69,6 +69,7 @@ mod keys_error;
 mod ki;
 mod knowledge;
 mod line;
+mod message;
 #[cfg(feature = "mxo")]
 mod mxo;
 mod overview;
@@ -91,12 +92,13 @@ pub use editor::FieldEditor;
 pub use families::Families;
 pub use family::{BEGINNING, Family, HeldPiece, Opening, Prepared, Start, Verdict};
 pub use info::{InfoFields, InfoTable, cut};
-pub use item::{Ends, Item, ItemBody, LineEncoder, Message, Note, NoteKind, Stamp, Time, Wire};
+pub use item::{Ends, Item, ItemBody, Note, NoteKind, Stamp, Time, Wire};
 pub use keys_error::{KeyFault, KeysError};
 #[cfg(feature = "ki")]
 pub use ki::KiObjects;
 pub use knowledge::{Definitions, Fact, FactValue, Facts, Keys};
 pub use line::{Blob, Line};
+pub use message::{LineEncoder, Message};
 #[cfg(feature = "mxo")]
 pub use mxo::{MxoObjects, MxoViews};
 pub use overview::{Overview, Summary};

@@ -9,7 +9,8 @@ use worldwire_core::value::push_hex;
 use worldwire_core::{NodeRef, Tree, Value};
 
 use crate::info::{columns, cut};
-use crate::item::{Item, NoteKind, NumberNames, Time};
+use crate::item::{Item, NoteKind, Time};
+use crate::message::NumberNames;
 
 /// How to write items.
 #[derive(Clone, Copy, Debug)]

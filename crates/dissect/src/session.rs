@@ -11,8 +11,9 @@ use worldwire_core::connection::{
     Sender,
 };
 
-use crate::item::{Item, ItemBody, Message, Note, Stamp};
+use crate::item::{Item, ItemBody, Note, Stamp};
 use crate::knowledge::{Fact, Facts};
+use crate::message::Message;
 
 /// Reads one conversation.
 ///

@@ -59,6 +59,9 @@ export class LazyTree {
       const position = this.list.positionOf(event);
       if (isTwisty && position !== null) void this.toggle(position);
     });
+    options.scroller.addEventListener("focus", () => {
+      if (this.list.cursor < 0 && this.list.count > 0) this.list.move(0);
+    });
   }
 
   /** Loads the tree from its root again. */

@@ -5,10 +5,12 @@ import * as api from "./api.js";
 import { element, setAttribute, setLines, visible } from "./dom.js";
 import { counted, grouped } from "./format.js";
 import { Digits, parse } from "./json.js";
+import { UNREADABLE, at, classOf, describe, described, escaped, newObject, number, objectOf, pathText, replaced, textOf, unescaped, usualValue } from "./object-value.js";
 import { report } from "./store.js";
 
 /** @import * as T from "./types.js" */
-/** @import { Json, JsonObject } from "./json.js" */
+/** @import { Json } from "./json.js" */
+/** @import { Path, Property } from "./object-value.js" */
 
 /** How many elements of a list are shown initially, and how many more with each click. */
 const MAX_ITEMS = 100;
@@ -16,76 +18,18 @@ const MAX_ITEMS = 100;
 const LONG = 24;
 /** Longer lists of options are offered while typing. */
 const MAX_SELECT = 200;
-const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
-/** The member of an object that takes a text's place while the text's JSON is invalid. The server refuses it. */
-const UNREADABLE = "$json";
+/** What the user types is not corrected. */
+const RAW = { spellcheck: "false", autocomplete: "off" };
 let lists = 0;
 
+const wrong = () => element("span", { class: "wrong", role: "alert" });
+
 /**
- * @typedef {(string | number)[]} Path
- * @typedef {T.PropertyDetail} Property
  * @typedef {object} FormOptions
  * @property {(value: Json, key: string) => void} edited Takes the changed object. Changes with the same key, unless it
  *   is empty, are one step.
  * @property {(path: string) => void} focused
  */
-
-/** The classes that have been described so far. @type {Map<string, T.ClassDetail>} */
-const known = new Map();
-
-/** @param {string} name */
-async function describe(name) {
-  const found = known.get(name) ?? (await api.archiveClass(name));
-  known.set(name, found);
-  return found;
-}
-
-/** The path of a value, as errors name it. @param {Path} path */
-function pathText(path) {
-  let text = "";
-  for (const step of path) text += typeof step === "number" ? `[${step}]` : text ? `.${step}` : step;
-  return text;
-}
-
-/**
- * A copy with another value at a path, which shares all other values.
- * @param {Json} value
- * @param {Path} path
- * @param {Json} next
- * @returns {Json}
- */
-function replaced(value, path, next) {
-  const [step, ...rest] = path;
-  if (step === undefined) return next;
-  const copy = Array.isArray(value) ? [...value] : Object.assign(Object.create(null), value);
-  copy[step] = replaced(copy[step] ?? null, rest, next);
-  return copy;
-}
-
-/** The value at a path. @param {Json} value @param {Path} path @returns {Json} */
-const at = (value, path) => path.reduce((inner, step) => /** @type {any} */ (inner)[step], value);
-
-/** A value as an object, which may stand for something else, such as `{"$hex": "00ff"}`. @param {Json} value */
-function objectOf(value) {
-  const isObject = value !== null && typeof value === "object" && !Array.isArray(value) && !(value instanceof Digits);
-  return isObject ? /** @type {JsonObject} */ (value) : null;
-}
-
-/** The class of an object; `null` for null. @param {Json} value */
-function classOf(value) {
-  const own = objectOf(value);
-  return own ? String(own["$class"]) : null;
-}
-
-/** @param {string} text @returns {Json} */
-const number = (text) => (NUMBER.test(text) ? new Digits(text) : text);
-
-/** A value as text. Names of options that the type list does not have, and bytes, are objects. @param {Json} value */
-function textOf(value) {
-  const own = objectOf(value);
-  if (own) return String(own["$name"] ?? own["$hex"] ?? own[UNREADABLE] ?? "");
-  return value instanceof Digits ? value.text : value === null ? "" : String(value);
-}
 
 export class ObjectForm {
   /** @param {HTMLElement} root @param {FormOptions} options */
@@ -175,7 +119,7 @@ export class ObjectForm {
   /** The properties of an object. @param {Json} value @param {Path} path @returns {HTMLElement[]} */
   members(value, path) {
     const name = classOf(value);
-    const found = name ? known.get(name) : undefined;
+    const found = name ? described(name) : undefined;
     const own = objectOf(value);
     if (!found || !own) return [];
     const parts = found.properties.filter((it) => it.name in own).map((it) => this.slot(it, own[it.name], [...path, it.name], it.name));
@@ -219,7 +163,7 @@ export class ObjectForm {
     const isElement = typeof path.at(-1) === "number";
     if (property.list && !isElement) return this.list(property, value, path, title);
     if (property.kind === "object") return this.object(property, value, path, title, buttons);
-    const problem = element("span", { class: "wrong", role: "alert" });
+    const problem = wrong();
     const hint = property.type + (property.range ? `, ${property.range.join(" to ")}` : "") + (property.deprecated ? ", deprecated" : "");
     const row = property.kind === "tuple" || property.kind === "flags"
       ? this.group(property, value, path, title, hint, problem)
@@ -237,7 +181,7 @@ export class ObjectForm {
    */
   section(path, title, note, length, fill) {
     const text = pathText(path);
-    const problem = element("span", { class: "wrong", role: "alert" });
+    const problem = wrong();
     const content = element("div", { class: "inner" });
     const summary = element("summary", { "data-key": text, "data-path": text, title: visible(text) }, element("b", {}, title), " ", element("small", {}, note));
     const made = element("details", {}, summary, problem, content);
@@ -324,7 +268,7 @@ export class ObjectForm {
     const length = Object.keys(objectOf(value) ?? {}).length;
     const fill = () => {
       const chooser = this.chooser(property, name, path);
-      if (name === null || known.has(name)) return [chooser, ...this.members(value, path)];
+      if (name === null || described(name)) return [chooser, ...this.members(value, path)];
       return describe(name).then(() => [chooser, ...this.members(value, path)]);
     };
     const made = this.section(path, title, name ?? "null", path.length > 1 ? Infinity : length, fill);
@@ -336,11 +280,10 @@ export class ObjectForm {
     const text = pathText(path);
     const id = `classes-${++lists}`;
     const offered = element("datalist", { id });
-    const problem = element("span", { class: "wrong", role: "alert" });
+    const problem = wrong();
     // A name that is refused here is not part of the object, so the server's answers do not clear this problem.
-    const refused = element("span", { class: "wrong", role: "alert" });
-    const input = element("input", { type: "text", list: id, "data-path": `${text}.$class`, "data-key": `${text}.$class`, spellcheck: "false",
-      autocomplete: "off", placeholder: "null", title: property.base ? `${property.base}, or a class derived from it; empty for null` : "Any class; empty for null" });
+    const refused = wrong();
+    const input = element("input", { type: "text", list: id, "data-path": `${text}.$class`, "data-key": `${text}.$class`, ...RAW, placeholder: "null", title: property.base ? `${property.base}, or a class derived from it; empty for null` : "Any class; empty for null" });
     input.value = name ?? "";
     this.entries.set(`${text}.$class`, { mark: input, problem });
     const offer = async (/** @type {string} */ search) => {
@@ -410,7 +353,7 @@ export class ObjectForm {
     const isNamed = property.options.length === property.option_count && property.option_count <= MAX_SELECT && property.option_count > 0;
     if (property.kind === "enum" && isNamed) return this.select(property, value, path);
     if (property.kind === "text") return this.text(value, path);
-    const input = element("input", { type: "text", inputmode: property.kind === "enum" ? null : "decimal", spellcheck: "false", autocomplete: "off" });
+    const input = element("input", { type: "text", inputmode: property.kind === "enum" ? null : "decimal", ...RAW });
     input.value = textOf(value);
     input.addEventListener("input", () => this.edit(path, number(input.value.trim()), text));
     return input;
@@ -449,7 +392,7 @@ export class ObjectForm {
     const object = (/** @type {string} */ name, /** @type {string} */ text) => Object.assign(Object.create(null), { [name]: text });
     const own = objectOf(value);
     if (own && "$hex" in own) {
-      const input = element("input", { type: "text", spellcheck: "false", autocomplete: "off", placeholder: "bytes in hexadecimal" });
+      const input = element("input", { type: "text", ...RAW, placeholder: "bytes in hexadecimal" });
       input.value = textOf(value);
       input.addEventListener("input", () => this.edit(path, object("$hex", input.value.trim()), key));
       return input;
@@ -457,7 +400,7 @@ export class ObjectForm {
     const plain = typeof value === "string" ? value : "";
     const isEscaped = own !== null || visible(plain.replaceAll("\n", "")) !== plain.replaceAll("\n", "");
     const isLong = plain.length > 60 || plain.includes("\n");
-    const input = element(isLong ? "textarea" : "input", { spellcheck: "false", autocomplete: "off", type: isLong ? null : "text" });
+    const input = element(isLong ? "textarea" : "input", { ...RAW, type: isLong ? null : "text" });
     input.value = own ? textOf(value) : isEscaped ? escaped(plain) : plain;
     input.addEventListener("input", () => this.edit(path, isEscaped ? unescaped(input.value) ?? object(UNREADABLE, input.value) : input.value, key));
     return input;
@@ -515,8 +458,8 @@ export class ObjectForm {
     const inputs = new Map();
     const part = (/** @type {Path} */ own, /** @type {string} */ title) => {
       const text = pathText(own);
-      const problem = element("span", { class: "wrong", role: "alert" });
-      const input = element("input", { type: "text", inputmode: "decimal", "data-path": text, "data-key": text, spellcheck: "false", autocomplete: "off" });
+      const problem = wrong();
+      const input = element("input", { type: "text", inputmode: "decimal", "data-path": text, "data-key": text, ...RAW });
       input.value = textOf(this.now(own));
       input.addEventListener("input", () => {
         this.edit(own, number(input.value.trim()), text);
@@ -552,62 +495,5 @@ export class ObjectForm {
   /** A value of another form than its property's. @param {Json} value @param {Path} path @param {string} title */
   fixed(value, path, title) {
     return element("p", {}, `${title}: ${textOf(value)} (${pathText(path)} cannot be edited)`);
-  }
-}
-
-/** A text as JSON with all hostile characters escaped. @param {string} text */
-function escaped(text) {
-  const units = (/** @type {string} */ c) => [...Array(c.length).keys()].map((index) => `\\u${c.charCodeAt(index).toString(16).padStart(4, "0")}`).join("");
-  const json = [...JSON.stringify(text)];
-  return json.map((c) => (visible(c) === c ? c : units(c))).join("");
-}
-
-/** The text that such JSON represents, if it represents one. @param {string} json */
-function unescaped(json) {
-  try {
-    const text = JSON.parse(json);
-    return typeof text === "string" ? text : null;
-  } catch {
-    return null;
-  }
-}
-
-/**
- * A new object. It takes the values that another object has in the same properties.
- * @param {string} name of its class
- * @param {Json} before
- */
-async function newObject(name, before) {
-  const wanted = await describe(name);
-  const made = wanted.default ? parse(wanted.default) : Object.assign(Object.create(null), { $class: name });
-  const [old, own] = [objectOf(before), objectOf(made)];
-  if (!old || !own) return made;
-  const was = await describe(String(old["$class"]));
-  for (const { name: part, type, list } of wanted.properties) {
-    const isSame = was.properties.some((it) => it.name === part && it.type === type && it.list === list);
-    if (isSame && part in old) own[part] = old[part];
-  }
-  return made;
-}
-
-/** The value of a new property or element. @param {Property} property @param {boolean} isList @returns {Json} */
-function usualValue(property, isList) {
-  if (isList) return [];
-  switch (property.kind) {
-    case "bool":
-      return false;
-    case "text":
-      return "";
-    case "object":
-      return null;
-    case "float":
-      return new Digits("0.0");
-    case "tuple": {
-      const zero = () => new Digits("0");
-      const row = () => ((property.per_part ?? 1) > 1 ? [zero(), zero(), zero()] : zero());
-      return Object.assign(Object.create(null), Object.fromEntries((property.parts ?? []).map((name) => [name, row()])));
-    }
-    default:
-      return new Digits("0");
   }
 }

@@ -1,13 +1,13 @@
 // Uru: the state of an age's objects as a form with its history, and the positions of players from above.
 
 import * as api from "./api.js";
-import { element, setAttribute, setText, throttle } from "./dom.js";
+import { element, setAttribute, setText } from "./dom.js";
 import { drawn } from "./drawing.js";
 import { counted, utc } from "./format.js";
 import { LazyTree } from "./lazy-tree.js";
-import { report, values } from "./store.js";
+import { report } from "./store.js";
 import { historyTable, showMessage } from "./worlds-uru.js";
-import { register } from "./worlds.js";
+import { Refresh, register } from "./worlds.js";
 
 /** @import * as T from "./types.js" */
 /** @import { Branch } from "./lazy-tree.js" */
@@ -237,14 +237,8 @@ time.addEventListener("input", () => {
 });
 moment.addEventListener("input", fill);
 choice.addEventListener("change", () => void choose());
-list.addEventListener("focus", () => {
-  if (tree.list.cursor < 0 && tree.list.count > 0) tree.list.move(0);
-});
 
-let isFinished = false;
-let rowsBefore = -1;
-/** Refreshes the view, but not for every event. */
-const soon = throttle(200, () => void refresh());
+const reading = new Refresh(refresh);
 
 /** Lists the ages again while the capture is read. */
 async function refresh() {
@@ -254,24 +248,19 @@ async function refresh() {
     const name = (/** @type {T.AgeLine} */ line) => `${line.name || "age"} ${line.age || "?"}`;
     choice.replaceChildren(...found.ages.map((line) => element("option", { value: line.age }, name(line))));
     if (found.ages.some((line) => String(line.age) === before)) choice.value = before;
-    isFinished = found.status.complete || found.status.caught_up;
+    reading.isFinished = found.status.complete || found.status.caught_up;
     setText(about, found.status.full ? "more than can be shown" : counted(found.ages.length, "age"));
     // An object that the user has chosen stays.
     if (object === null) await choose();
   } catch (error) {
     report(error);
   }
-  if (!isFinished && !panel.hidden) soon();
+  if (!reading.isFinished && !panel.hidden) reading.soon();
 }
 
 register({
   name: "ages",
   title: "Ages",
   panel,
-  shown: () => {
-    const rows = values.capture?.rows ?? 0;
-    if (rows === rowsBefore && isFinished) return;
-    rowsBefore = rows;
-    soon();
-  },
+  shown: () => reading.shown(),
 });

@@ -159,9 +159,6 @@ exporter.addEventListener("click", () => {
 });
 fileView.addEventListener("keydown", editor.key);
 tree.searchWith(search);
-files.addEventListener("focus", () => {
-  if (tree.list.cursor < 0 && tree.list.count > 0) tree.list.move(0);
-});
 
 let isLoaded = false;
 register({

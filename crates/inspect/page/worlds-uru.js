@@ -2,13 +2,13 @@
 // nodes come from the messages of a capture, or from a running shard, where fields can be edited.
 
 import * as api from "./api.js";
-import { element, setText, throttle } from "./dom.js";
+import { element, setText } from "./dom.js";
 import { drawn } from "./drawing.js";
 import { counted, utc } from "./format.js";
 import { LazyTree } from "./lazy-tree.js";
 import { showRow, timeText } from "./messages.js";
 import { report, set, values } from "./store.js";
-import { MESSAGES, register, showView } from "./worlds.js";
+import { MESSAGES, Refresh, register, showView } from "./worlds.js";
 
 /** @import * as T from "./types.js" */
 /** @import { Branch } from "./lazy-tree.js" */
@@ -143,7 +143,7 @@ const tree = new LazyTree({
     if (!parent) {
       const all = text ? found.total : found.known.nodes;
       setText(count, counted(all, "node") + (found.status.full ? ", more than can be shown" : ""));
-      isFinished = found.status.complete || found.status.caught_up;
+      reading.isFinished = found.status.complete || found.status.caught_up;
     }
     return { total: found.total, branches: found.nodes.map(branch) };
   },
@@ -321,32 +321,20 @@ function box(line, x, y, parent) {
 }
 
 tree.searchWith(search);
-nodes.addEventListener("focus", () => {
-  if (tree.list.cursor < 0 && tree.list.count > 0) tree.list.move(0);
-});
 
-/** Whether the tree has everything that the capture shows so far. */
-let isFinished = false;
-let rowsBefore = -1;
-/** Refreshes the view, but not for every event. */
-const soon = throttle(200, () => void refresh());
+const reading = new Refresh(refresh);
 
 /** Loads the roots again while the capture is read, unless something in the tree is open. */
 async function refresh() {
   const isTouched = tree.lines.some((line) => line.isOpen) || tree.list.cursor >= 0;
   if (isShard() ? tree.lines.length > 0 : isTouched) return;
   await tree.reload();
-  if (!isShard() && !isFinished && !panel.hidden) soon();
+  if (!isShard() && !reading.isFinished && !panel.hidden) reading.soon();
 }
 
 register({
   name: "vault",
   title: "Vault",
   panel,
-  shown: () => {
-    const rows = values.capture?.rows ?? 0;
-    if (rows === rowsBefore && isFinished) return;
-    rowsBefore = rows;
-    soon();
-  },
+  shown: () => reading.shown(),
 });

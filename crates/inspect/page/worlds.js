@@ -1,7 +1,7 @@
 // The tabs above the page: messages, and the views of worlds that the server names. Each view is a module
 // that registers itself; its tab appears once the server names it.
 
-import { byId, element, setAttribute } from "./dom.js";
+import { byId, element, setAttribute, throttle } from "./dom.js";
 import { values, watch } from "./store.js";
 
 /**
@@ -35,6 +35,25 @@ export function register(view) {
   setAttribute(panel, "role", "tabpanel");
   setAttribute(panel, "aria-label", view.title);
   byId("main").append(panel);
+}
+
+/** Loads a view again while the capture is read, but not for every event. */
+export class Refresh {
+  /** @param {() => unknown} load */
+  constructor(load) {
+    /** Whether the view shows all of it. */
+    this.isFinished = false;
+    this.rows = -1;
+    this.soon = throttle(200, () => void load());
+  }
+
+  /** See {@link WorldView}. */
+  shown() {
+    const rows = values.capture?.rows ?? 0;
+    if (rows === this.rows && this.isFinished) return;
+    this.rows = rows;
+    this.soon();
+  }
 }
 
 /** The name of the visible view. */

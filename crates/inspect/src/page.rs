@@ -47,6 +47,7 @@ files! {
     "/notes.js", SCRIPT, "notes.js";
     "/object-editor.js", SCRIPT, "object-editor.js";
     "/object-form.js", SCRIPT, "object-form.js";
+    "/object-value.js", SCRIPT, "object-value.js";
     "/paths.js", SCRIPT, "paths.js";
     "/restore.js", SCRIPT, "restore.js";
     "/rows.js", SCRIPT, "rows.js";

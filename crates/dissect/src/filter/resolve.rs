@@ -4,6 +4,7 @@
 use core::cell::OnceCell;
 use core::fmt;
 use std::collections::HashSet;
+use std::sync::OnceLock;
 
 use super::expression::{Expression, Path, Pattern, Start, Step};
 use super::fields::{KnownMessage, all_messages};
@@ -51,16 +52,13 @@ pub(super) struct Known<'d> {
     /// Every possible name of an item, and the families.
     pub(super) names: Vec<String>,
     inside: Vec<&'static str>,
-    /// Names with a dot in them.
-    dotted: HashSet<&'d str>,
+    /// Names of fields with a dot in them. Collected when a path with several names is resolved.
+    dotted: OnceLock<HashSet<&'d str>>,
 }
 
 impl<'d> Known<'d> {
     pub(super) fn new(definitions: &'d Definitions) -> Self {
         let messages = all_messages(definitions);
-        let fields = messages.iter().flat_map(|known| known.names.fields.iter());
-        let inner = messages.iter().flat_map(|known| known.names.inner.iter());
-        let dotted = fields.chain(inner).copied().filter(|name| name.contains('.')).collect();
         let families = definitions.families().iter();
         let inside = families.flat_map(|family| family.vocabulary().inside()).collect();
         let names = messages.iter().map(|known| known.names.name.clone());
@@ -68,7 +66,15 @@ impl<'d> Known<'d> {
         let names =
             definitions.families().iter().map(|family| family.name().to_owned()).chain(names);
         let names = names.chain(others).collect();
-        Self { messages, names, inside, dotted }
+        Self { messages, names, inside, dotted: OnceLock::new() }
+    }
+
+    fn dotted(&self) -> &HashSet<&'d str> {
+        self.dotted.get_or_init(|| {
+            let fields = self.messages.iter().flat_map(|known| known.names.fields.iter());
+            let inner = self.messages.iter().flat_map(|known| known.names.inner.iter());
+            fields.chain(inner).copied().filter(|name| name.contains('.')).collect()
+        })
     }
 
     /// Resolves an expression. `scope` lists the messages that the filter also names.
@@ -104,7 +110,7 @@ impl<'d> Known<'d> {
     }
 
     pub(super) fn path(&self, path: Path, scope: &[Pattern]) -> Path {
-        let path = joined(path, &|name| self.dotted.contains(name));
+        let path = joined(path, &|name| self.dotted().contains(name));
         let (Start::Anywhere(None), Some(Step::Name(first))) = (path.start(), path.steps().first())
         else {
             return path;

@@ -14,7 +14,7 @@ use worldwire_ki::schema::Protocols;
 use super::offer_date::OfferDate;
 use super::opener::FieldOpener;
 use crate::info::InfoFields;
-use crate::item::{Message, NumberNames};
+use crate::message::{Message, NumberNames};
 
 /// A control or DML message, with everything needed to decode it.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use worldwire_core::Reader;
 use worldwire_ki::connection::{Received, Unit};
 use worldwire_ki::control::{Control, Opcode};
 
-use crate::item::NumberNames;
+use crate::message::NumberNames;
 
 /// The field with the lower half of the seconds, beside which the date is shown.
 const FIELD: &str = "timeLow";

@@ -25,11 +25,12 @@ use worldwire_mxo::login::{KnownAccount, LoginKeys};
 use super::FAMILY;
 use crate::family::{Opening, Start, Verdict};
 use crate::info::InfoFields;
-use crate::item::{LineEncoder, Message, Note};
+use crate::item::Note;
 use crate::knowledge::Fact;
 #[cfg(feature = "keys")]
 use crate::knowledge::Facts;
 use crate::line::Line;
+use crate::message::{LineEncoder, Message};
 use crate::session::{Emit, Interpreter};
 use crate::vocabulary::MessageNames;
 

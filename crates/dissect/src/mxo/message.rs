@@ -11,7 +11,7 @@ use worldwire_mxo::message::{Operation, Section as Objects};
 
 use super::objects::ObjectSections;
 use crate::info::InfoFields;
-use crate::item::Message;
+use crate::message::Message;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DatagramKind {

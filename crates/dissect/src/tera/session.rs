@@ -23,8 +23,9 @@ use super::editor::TapeEditor;
 use crate::editor::FieldEditor;
 use crate::family::{Opening, Verdict};
 use crate::info::InfoFields;
-use crate::item::{LineEncoder, Message, Note};
+use crate::item::Note;
 use crate::line::Line;
+use crate::message::{LineEncoder, Message};
 use crate::session::{Emit, Interpreter};
 
 /// The first bytes from the server.

@@ -11,8 +11,8 @@ use worldwire_uru::message::game::server::ServerMessage as Game;
 use worldwire_uru::net_message::{MemberInfo, NetMessage, received};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use crate::item::NumberNames;
 use crate::knowledge::{Fact, Facts};
+use crate::message::NumberNames;
 
 /// Player names by player ID.
 ///

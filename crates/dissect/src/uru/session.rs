@@ -25,8 +25,9 @@ use super::game_manager::{Contents, GameTypes, buffer_of};
 use super::players::Players;
 use crate::family::{HeldPiece, Opening, Start, Verdict};
 use crate::info::InfoFields;
-use crate::item::{Message, Note, NumberNames};
+use crate::item::Note;
 use crate::knowledge::{Fact, Facts};
+use crate::message::{Message, NumberNames};
 use crate::session::{Emit, Interpreter};
 
 /// How many pieces of a conversation are examined if its beginning is missing.

@@ -172,11 +172,12 @@ test("edits are kept, and never released as if they were sent", async (t) => {
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Tab");
   assert.equal(await name.inputValue(), "auth.PingRequest");
-  faults.splice(0, faults.length, ...faults.filter((it) => !/409/.test(it)));
   await region.getByRole("button", { name: "Close editor" }).click();
 
   await ann.stop();
   await until(page, () => /, ended/.test(document.getElementById("conversations")?.textContent ?? ""));
+  // Incomplete names are refused, some of them late.
+  faults.splice(0, faults.length, ...faults.filter((it) => !/409/.test(it)));
 });
 
 test("a message whose receiver has closed the connection says so", async (t) => {
@@ -253,7 +254,7 @@ test("a server shows its players, figures and log, and kicks", async (t) => {
   await accessible(page, "a server");
   await page.getByRole("button", { name: "Kick ann" }).click();
   await page.getByRole("heading", { name: "Players (0)" }).waitFor();
-  assert.match(await page.locator("#message").innerText(), /kicked ann/);
+  await page.locator("#message", { hasText: "kicked ann" }).waitFor();
 });
 
 test("two pages on one capture keep each other's bookmarks", async (t) => {

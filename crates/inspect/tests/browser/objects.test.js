@@ -269,10 +269,11 @@ test("hostile values, long lists, and deep and incomplete objects can be edited"
   await page.getByRole("button", { name: "Add property to the object" }).click();
   await control(page, "m_at.x").fill("3");
   await decoded(page, "m_at.x", /3/);
-  // Deep objects are opened step by step.
+  // Deep objects are opened step by step, with the mouse, and with the keyboard, which is faster.
   await start(page, "deep.xml");
   const inner = (/** @type {number} */ depth) => Array.from({ length: depth }, () => "m_in").join(".");
-  for (let depth = 2; depth < 100; depth++) await control(page, inner(depth)).click();
+  for (let depth = 2; depth < 10; depth++) await control(page, inner(depth)).click();
+  for (let depth = 10; depth < 100; depth++) await control(page, inner(depth)).press("Enter");
   await control(page, `${inner(99)}.m_id`).fill("99");
   await decoded(page, `${inner(99)}.m_id`, /99/);
   assert.ok(((await control(page, `${inner(99)}.m_id`).boundingBox())?.width ?? 0) > 50);

@@ -59,7 +59,7 @@ test("a login server shows accounts with characters, figures and rates, and kick
   await page.getByRole("button", { name: "Kick merle" }).click();
   await merle.ended;
   assert.match(merle.said.log, /disconnected by an operator/);
-  assert.match(await page.locator("#message").innerText(), /kicked merle/);
+  await page.locator("#message", { hasText: "kicked merle" }).waitFor();
   await figure(page, "players", "0");
 });
 
@@ -85,6 +85,6 @@ test("an MxO server shows accounts with characters, figures and its log, and kic
   await page.getByRole("button", { name: "Kick neo" }).click();
   await neo.hear("out", /An operator has disconnected you/);
   await neo.ended;
-  assert.match(await page.locator("#message").innerText(), /kicked neo/);
+  await page.locator("#message", { hasText: "kicked neo" }).waitFor();
   await figure(page, "players", "0");
 });

@@ -1,12 +1,12 @@
 //! The fuzz target for lines from hooks.
 
 use core::time::Duration;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use worldwire_core::Side;
 use worldwire_core::json::{Json, Parser, parse};
 use worldwire_core::value::parse_hex;
-use worldwire_dissect::{Decision, Definitions, Item, ItemBody, Keys, Message, Stamp};
+use worldwire_dissect::{Decision, Item, ItemBody, Keys, Message, Stamp};
 
 use super::chain::Chain;
 use super::frames;
@@ -15,14 +15,12 @@ use super::link::Link;
 use super::protocol::{Form, FromHook};
 use crate::coder::Coder;
 use crate::exchange::Known;
+use crate::fuzzing::DEFINITIONS;
 use crate::handler::{Effects, Passing};
 use crate::kept::{Kept, Moment};
 
 /// The conversation that hooks can answer.
 const CONVERSATION: u64 = 1;
-/// Cached, because reading them takes longer than a run.
-static DEFINITIONS: LazyLock<Arc<Definitions>> =
-    LazyLock::new(|| Arc::new(Definitions::built_in()));
 /// How many messages wait before the first line.
 const MESSAGES: u8 = 4;
 

@@ -7,7 +7,7 @@
 //! * `protocol`: the lines; `frames`: their binary form;
 //! * `subscription`: the messages that hooks want to see, and the order of hooks;
 //! * `chain`: the messages of a conversation on their way through the hooks, without I/O;
-//!   `pending`: such a message;
+//!   `pending`: such a message; `router`: sends it to its next hook;
 //! * `link`: the lines that wait for one hook;
 //! * `hub`: all hooks and all conversations;
 //! * `serve`, `process`, `socket`: the streams to hooks.
@@ -22,6 +22,7 @@ mod link;
 mod pending;
 mod process;
 mod protocol;
+mod router;
 mod serve;
 mod socket;
 mod subscription;

@@ -39,7 +39,7 @@ pub(crate) struct Progress {
     /// The hook that added it, which does not see it.
     pub(crate) author: Option<u64>,
     /// The length of the chain of additions that led to it; see
-    /// [`MAX_DEPTH`](super::chain::MAX_DEPTH).
+    /// [`MAX_DEPTH`](super::router::MAX_DEPTH).
     pub(crate) depth: u32,
     /// Whether it is hidden from all hooks.
     pub(crate) is_through: bool,

@@ -5,18 +5,11 @@ use std::sync::LazyLock;
 
 use worldwire_core::json::{Json, json};
 use worldwire_core::{Limits, Result, Side, Tree};
-use worldwire_dissect::{
-    Codec, CodecOptions, Definitions, Families, Item, ItemBody, Keys, Message, Stamp,
-};
+use worldwire_dissect::{Codec, CodecOptions, Item, ItemBody, Keys, Message, Stamp};
 
 use super::Rules;
+use crate::fuzzing::DEFINITIONS;
 use crate::handler::{Effects, Next, Passing};
-
-/// Uru's definitions. Loading all families' definitions would take longer than a run.
-static DEFINITIONS: LazyLock<Definitions> = LazyLock::new(|| {
-    let uru = Families::standard().named("uru").expect("Uru is built in");
-    Definitions::built_in_for(Families::new(Vec::leak(vec![uru])))
-});
 
 /// A message without a conversation.
 #[derive(Debug)]

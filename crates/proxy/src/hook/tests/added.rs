@@ -4,7 +4,7 @@ use worldwire_core::Side::{Client, Server};
 use worldwire_core::json::{Json, json};
 
 use super::{CONVERSATION, World, flags, hex, number};
-use crate::hook::chain::{MAX_ADDED_BYTES, MAX_DEPTH};
+use crate::hook::router::{MAX_ADDED_BYTES, MAX_DEPTH};
 
 fn named(to: &str, number: u32) -> Json {
     let name = if to == "client" { "file.PingReply" } else { "file.PingRequest" };

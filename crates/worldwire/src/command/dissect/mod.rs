@@ -1,5 +1,8 @@
 //! `worldwire dissect`.
 
+mod format;
+mod table;
+
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,26 +12,26 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use worldwire_core::Side;
 use worldwire_core::json::{self, Style};
-use worldwire_core::text::TextStyle;
-use worldwire_dissect::filter::{Ambiguity, Column, ColumnCell, Filter, Resolver, Subject};
+use worldwire_dissect::filter::{Ambiguity, Column, Filter, Resolver};
 use worldwire_dissect::{
-    Definitions, Dissection, Families, Format, Item, Line, Overview, Scratch, Sink, TextForm, Time,
+    Definitions, Dissection, Families, Format, Item, Line, Overview, Scratch, Sink,
 };
 
 use super::capture::{self, Extras};
-use super::lines::{Lines, NUMBER_WIDTH, ShownLine};
+use super::lines::{Lines, ShownLine};
 use super::packets;
 use super::secrets::key_file;
 use super::selection::{Selection, Shown};
-use super::time::{Times, delta};
+use super::time::Times;
 use crate::cli::{Capture, Common, Dissect, Follow, JsonForm, Knowledge, Target, TimeForm, View};
 use crate::definitions;
 use crate::input::packets::Meanwhile;
 use crate::output::{
     CaptureFile, CaptureFormat, Failure, Output, OutputFormat, PacketsTarget, RingLimits, counted,
-    printable, say, shown, terminal_width,
+    printable, say, shown,
 };
-use crate::settings::{ColorRule, Paint, Setting};
+use format::{format, named_format, paints, plain};
+use table::{cells, columns, row};
 
 pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     capture::start_threads(arguments.threads);
@@ -269,66 +272,6 @@ impl Reading<'_> {
     }
 }
 
-/// The format that the output file's name selects, and the options, including those that the name
-/// implies.
-fn named_format(arguments: &Dissect, common: &Common) -> Result<(OutputFormat, View), Failure> {
-    let mut view = arguments.view.clone();
-    let path = arguments.target.output.as_deref();
-    let format = match path.map_or(Ok(OutputFormat::Any), OutputFormat::of) {
-        // The bytes of a message can be in any format.
-        Err(_) if view.message().is_some() => OutputFormat::Any,
-        format => format?,
-    };
-    let has_times = matches!(format, OutputFormat::Json | OutputFormat::Capture(_));
-    if view.json.style().is_some() || has_times && common.settings.is_used(Setting::Time) {
-        // JSON lines and packets have their own times.
-        view.time = TimeForm::Relative;
-    }
-    if view.table || view.fields.is_empty() && matches!(format, OutputFormat::Table { .. }) {
-        view.fields = common.settings.texts(Setting::Columns);
-        if view.table && view.fields.is_empty() {
-            let hint = "list fields as `columns` in worldwire.toml, or use --fields";
-            return Err(Failure::Run(format!("--table: the settings have no columns; {hint}")));
-        }
-    }
-    let refuse = |why: &str| {
-        let path = path.map(shown).unwrap_or_default();
-        Err(Failure::Run(format!("-o {path}: {why}")))
-    };
-    let View { brief, names, bytes, full, csv, time, .. } = view;
-    let is_text = brief || names || bytes || full || time != TimeForm::Relative;
-    let (is_table, is_json) = (!view.fields.is_empty(), view.json.style().is_some());
-    match format {
-        OutputFormat::Any => {}
-        OutputFormat::Capture(_) if is_text || is_table || is_json || view.message().is_some() => {
-            return refuse("a capture holds packets; use another extension for messages");
-        }
-        OutputFormat::Capture(_) if view.limit.is_some() || view.last.is_some() => {
-            return refuse("a capture holds conversations; --limit and --last select messages");
-        }
-        OutputFormat::Capture(_) => {}
-        OutputFormat::Table { .. } if !is_table => {
-            return refuse("a table needs columns; choose them with --fields");
-        }
-        OutputFormat::Table { is_csv: false } if csv => {
-            return refuse("--csv separates by commas; use the extension .csv");
-        }
-        OutputFormat::Table { is_csv } => view.csv = is_csv,
-        OutputFormat::Json if is_text || is_table => {
-            return refuse("JSON lines hold all fields; use another extension for text and tables");
-        }
-        OutputFormat::Json => view.json.json |= !is_json,
-    }
-    if arguments.secrets
-        && !matches!(format, OutputFormat::Capture(CaptureFormat { is_pcapng: true, .. }))
-    {
-        return Err(Failure::Run(
-            "--secrets stores keys in a capture, so it needs -o NAME.pcapng".to_owned(),
-        ));
-    }
-    Ok((format, view))
-}
-
 /// The file that `--write` names.
 fn saved_packets(
     arguments: &Dissect,
@@ -425,51 +368,6 @@ fn write_packets(
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 
-fn columns(
-    view: &View,
-    definitions: &Definitions,
-    common: &Common,
-) -> Result<Vec<Column>, Failure> {
-    let resolver = Resolver::new(definitions);
-    let parse = |text: &String| {
-        let column = Column::parse(text, &resolver)
-            .map_err(|error| Failure::Run(format!("--fields {text}: {error}")))?;
-        check_filter(&column.filter(), &resolver, common)?;
-        Ok(column)
-    };
-    view.fields.iter().map(parse).collect()
-}
-
-/// The cells of a selected message, or `None` if it has none of the fields.
-fn cells(columns: &[Column], times: &Times, shown: &Shown<'_, '_>) -> Option<Vec<String>> {
-    shown.item.message()?;
-    let subject = Subject::of(shown.item, shown.name, shown.tree);
-    let mut is_there = columns.iter().all(|column| !column.is_field());
-    let cell = |column: &Column| {
-        let mut text = String::new();
-        match times.are_dates().then(|| column.cell(&subject)).flatten() {
-            Some(ColumnCell::Moment(time)) => times.write(time, &mut text),
-            _ => is_there |= column.write(&subject, &mut text) && column.is_field(),
-        }
-        text
-    };
-    let cells = columns.iter().map(cell).collect();
-    is_there.then_some(cells)
-}
-
-/// A line of a table. CSV keeps text verbatim; other output has terminal control characters
-/// escaped.
-fn row<'c>(is_csv: bool, cells: impl Iterator<Item = &'c str>) -> String {
-    let delimiter = if is_csv { b',' } else { b'\t' };
-    let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(Vec::new());
-    // Writing to memory cannot fail.
-    let _ = match is_csv {
-        true => writer.write_record(cells),
-        false => writer.write_record(cells.map(printable)),
-    };
-    String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
-}
-
 /// Writes one matching message, and stops reading the capture.
 fn cut(
     reading: &Reading<'_>,
@@ -554,100 +452,12 @@ fn check_filter(filter: &Filter, resolver: &Resolver<'_>, common: &Common) -> Re
         .map_err(|problem| Failure::Run(format!("filter: {problem}")))
 }
 
-/// A colour rule of the settings.
-struct PaintRule {
-    filter: Filter,
-    color: Paint,
-}
-
-impl PaintRule {
-    fn matches(&self, shown: &Shown<'_, '_>) -> bool {
-        self.filter.matches(&Subject::of(shown.item, shown.name, shown.tree))
-    }
-}
-
-/// The colour rules, if the output is coloured. Rules for other families than the one at hand are
-/// normal, so unknown names in them are not reported.
-fn paints(
-    format: &Format,
-    definitions: &Definitions,
-    common: &Common,
-) -> Result<Vec<PaintRule>, Failure> {
-    if !matches!(format, Format::Text { style, .. } if style.colour) {
-        return Ok(Vec::new());
-    }
-    let resolver = Resolver::new(definitions);
-    let read = |rule: &ColorRule| {
-        let filter =
-            Filter::parse(&rule.filter).map_err(|error| Failure::Run(error.to_string()))?;
-        Ok(PaintRule { filter: filter.resolve(&resolver), color: rule.color })
-    };
-    common.settings.colors.iter().map(read).collect()
-}
-
-/// The same format without colours.
-fn plain(format: Format) -> Format {
-    match format {
-        Format::Text { form, style, time } => {
-            Format::Text { form, style: TextStyle { colour: false, ..style }, time }
-        }
-        other => other,
-    }
-}
-
-fn format(view: &View, target: &Target, common: &Common) -> Format {
-    if let Some(style) = view.json.style() {
-        return Format::Json(style);
-    }
-    let style = TextStyle {
-        ranges: view.bytes,
-        colour: common.colour(Some(target)),
-        longest: if view.full { 0 } else { TextStyle::default().longest },
-        ..TextStyle::default()
-    };
-    let form = match (view.brief, view.names) {
-        (true, _) => {
-            let width = match view.width {
-                Some(width) => Some(width.into()),
-                None => target.is_stdout().then(terminal_width).flatten(),
-            };
-            // The number, and the time since the previous line, are written later.
-            let mut prefix = if view.numbers { NUMBER_WIDTH } else { 0 };
-            if view.time == TimeForm::Delta {
-                prefix += delta(None, Time(0)).len();
-            }
-            TextForm::Info { width: width.map(|width| width.saturating_sub(prefix)) }
-        }
-        (false, true) => TextForm::Name,
-        (false, false) => TextForm::Fields,
-    };
-    Format::Text { form, style, time: view.time == TimeForm::Relative }
-}
-
-impl View {
-    /// The number of the message to extract.
-    fn message(&self) -> Option<u64> {
-        self.message.or_else(|| self.first.then_some(1))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use super::{doctor, row};
+    use super::doctor;
     use crate::cli::{Capture, Data, Knowledge, Tcpdump};
-
-    #[test]
-    fn tables_escape_control_characters_and_csv_is_exact() {
-        let line = |is_csv: bool| {
-            let cells = ["a\u{1b}[31m", "b\u{9b}\u{202e}", "c\td\n", "\"e\""];
-            row(is_csv, cells.into_iter())
-        };
-        let table = "a\\u{1b}[31m\tb\\u{9b}\\u{202e}\tc\\td\\n\t\"\"\"e\"\"\"\n";
-        assert_eq!(line(false), table);
-        assert_eq!(line(true), "a\u{1b}[31m,b\u{9b}\u{202e},\"c\td\n\",\"\"\"e\"\"\"\n");
-    }
 
     #[test]
     fn the_suggested_doctor_command_reads_the_saved_capture() {
