@@ -120,14 +120,16 @@ pub enum SettingError {
     )]
     NotABus(String),
     /// Roles without a bus.
-    #[error("must be set for a front, because it has no vault of its own")]
+    #[error(
+        "must be set for a process without the role \"vault\", because it has no vault of its own"
+    )]
     NoBus,
     /// Roles that this version cannot separate.
-    #[error("must be [\"front\"], or all of \"front\", \"age\" and \"vault\"")]
+    #[error("must be \"front\", \"age\" or both, or all of \"front\", \"age\" and \"vault\"")]
     Roles,
-    /// A front that should take over a shard.
-    #[error("must not be [\"front\"] for a standby: a front has no vault to take over")]
-    FrontAsStandby,
+    /// A process without a vault that should take over a shard.
+    #[error("must include \"vault\" for a standby, which takes over the vault")]
+    StandbyWithoutVault,
     /// An instance for a kind of age that has many.
     #[error("must not have an instance: the shard creates several")]
     Instance,

@@ -148,8 +148,10 @@ pub(crate) enum Role {
     Inactive(Instant),
     /// It waits to take over.
     Standby,
-    /// It serves clients for the process with the vault.
+    /// It serves logins and files for the process with the vault.
     Front,
+    /// It runs ages for the process with the vault, and does nothing else.
+    AgeNode,
 }
 
 impl Role {
@@ -168,6 +170,7 @@ impl Role {
             Self::Inactive(_) => "inactive",
             Self::Standby => "standby",
             Self::Front => "front",
+            Self::AgeNode => "age",
         }
     }
 }
@@ -185,7 +188,7 @@ pub(crate) fn health(role: Role, is_failing: bool) -> Response {
              a standby may have taken over; see the log\n",
             since.elapsed().as_secs_f64()
         ),
-        Role::Front if is_failing => {
+        Role::Front | Role::AgeNode if is_failing => {
             "the process that has the vault cannot be reached; see the log\n".to_owned()
         }
         _ if is_failing => "the database does not accept changes; see the log\n".to_owned(),
@@ -291,12 +294,13 @@ mod tests {
             let body = axum::body::to_bytes(response.into_body(), 1_024).await.unwrap();
             (status, String::from_utf8(body.to_vec()).unwrap())
         };
-        for role in [Role::Active, Role::Front] {
+        for role in [Role::Active, Role::Front, Role::AgeNode] {
             assert_eq!(of(role, false).await, (200, "ok\n".to_owned()));
         }
         let wrong = [
             (Role::Active, "the database does not accept changes"),
             (Role::Front, "the process that has the vault cannot be reached"),
+            (Role::AgeNode, "the process that has the vault cannot be reached"),
             (Role::Inactive(Instant::now()), "inactive for 0.0 s"),
         ];
         for (role, reason) in wrong {

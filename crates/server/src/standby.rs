@@ -301,7 +301,7 @@ impl View {
     fn saw(&self, look: &Look) {
         self.behind.store(look.behind, Ordering::Relaxed);
         let active =
-            (look.verdict == Verdict::Wait && look.is_alive).then(|| &look.sighting.writer);
+            (look.verdict == Verdict::Wait && look.is_alive).then_some(&look.sighting.writer);
         let mut seen = self.active.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.as_ref() != active {
             *seen = active.cloned();

@@ -62,9 +62,12 @@ pub enum StartError {
         /// The name of its configuration.
         config: &'static str,
     },
-    /// A standby or a front without the server's keys.
+    /// A standby or a node without the server's keys.
     #[error("{}: file is missing; copy it from the active process's folder", .0.display())]
     Lacks(PathBuf),
+    /// A node without files that it needs to run ages.
+    #[error("an age node needs {}; copy from the active process's folder", list(.0))]
+    LacksAgeFiles(Vec<PathBuf>),
     /// The port of a standby's status page cannot be used for the server's own page.
     #[error("status page: {}", reason(.0))]
     StatusPort(io::Error),
@@ -242,4 +245,9 @@ pub(crate) async fn listen_status(
     let Some(address) = address else { return Ok(None) };
     let bound = TcpListener::bind(address).await;
     bound.map(Some).map_err(|error| StartError::Listen { address, setting: "--status", error })
+}
+/// Paths, as a list for people.
+fn list(paths: &[PathBuf]) -> String {
+    let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+    paths.join(" and ")
 }

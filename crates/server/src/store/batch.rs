@@ -32,11 +32,16 @@ macro_rules! commit {
 }
 
 const COMMIT: &str = commit!("");
-const COMMIT_SESSIONS: &str = commit!(
+/// With sessions and placements.
+const COMMIT_MORE: &str = commit!(
     ", gone AS (DELETE FROM sessions WHERE connection = ANY ($34)), \
     kept AS (INSERT INTO sessions (connection, epoch, data) \
     SELECT connection, $1, data FROM unnest($35::bigint[], $36::bytea[]) AS new (connection, data) \
-    ON CONFLICT (connection) DO UPDATE SET epoch = excluded.epoch, data = excluded.data)"
+    ON CONFLICT (connection) DO UPDATE SET epoch = excluded.epoch, data = excluded.data), \
+    over AS (DELETE FROM placements WHERE number = ANY ($37)), \
+    placed AS (INSERT INTO placements (number, data) \
+    SELECT number, data FROM unnest($38::bigint[], $39::bytea[]) AS new (number, data) \
+    ON CONFLICT (number) DO UPDATE SET data = excluded.data)"
 );
 
 /// The columns of all rows in a batch.
@@ -50,6 +55,7 @@ pub(super) struct Columns<'c> {
     refs: [Vec<i64>; 3],
     scores: ScoreColumns<'c>,
     sessions: SessionColumns<'c>,
+    placements: PlacementColumns<'c>,
 }
 
 #[derive(Default)]
@@ -113,6 +119,13 @@ struct ScoreColumns<'c> {
 struct SessionColumns<'c> {
     gone: Vec<i64>,
     connections: Vec<i64>,
+    data: Vec<&'c [u8]>,
+}
+
+#[derive(Default)]
+struct PlacementColumns<'c> {
+    gone: Vec<i64>,
+    numbers: Vec<i64>,
     data: Vec<&'c [u8]>,
 }
 
@@ -189,6 +202,15 @@ impl<'c> Columns<'c> {
                 self.sessions.gone.push(connection.cast_signed());
                 0
             }
+            Change::PutPlacement(row) => {
+                self.placements.numbers.push(row.number.into());
+                self.placements.data.push(&row.data);
+                row.data.len()
+            }
+            Change::DeletePlacement(number) => {
+                self.placements.gone.push((*number).into());
+                0
+            }
             deleted => {
                 self.gone.add(deleted);
                 0
@@ -198,11 +220,24 @@ impl<'c> Columns<'c> {
 
     /// The statement that commits the batch after `after`.
     pub(super) fn commit(self, after: Position) -> Query<'c, Postgres, PgArguments> {
-        let Self { gone, settings, accounts, characters, nodes, refs, scores, sessions } = self;
+        let Self {
+            gone,
+            settings,
+            accounts,
+            characters,
+            nodes,
+            refs,
+            scores,
+            sessions,
+            placements,
+        } = self;
         let [gone_parents, gone_children] = gone.refs;
         let [parents, children, owners] = refs;
-        let has_sessions = !sessions.gone.is_empty() || !sessions.data.is_empty();
-        let query = sqlx::query(if has_sessions { COMMIT_SESSIONS } else { COMMIT });
+        let has_more = !sessions.gone.is_empty()
+            || !sessions.data.is_empty()
+            || !placements.gone.is_empty()
+            || !placements.data.is_empty();
+        let query = sqlx::query(if has_more { COMMIT_MORE } else { COMMIT });
         let query = query
             .bind(after.epoch.cast_signed())
             .bind(after.batch.cast_signed())
@@ -237,8 +272,14 @@ impl<'c> Columns<'c> {
             .bind(scores.kinds)
             .bind(scores.values)
             .bind(scores.created);
-        match has_sessions {
-            true => query.bind(sessions.gone).bind(sessions.connections).bind(sessions.data),
+        match has_more {
+            true => query
+                .bind(sessions.gone)
+                .bind(sessions.connections)
+                .bind(sessions.data)
+                .bind(placements.gone)
+                .bind(placements.numbers)
+                .bind(placements.data),
             false => query,
         }
     }

@@ -10,8 +10,8 @@ use tokio::time::{Instant, sleep};
 
 use super::lease::{LeaseRow, SeenStandby, SharedStore, Sighting};
 use super::{
-    AccountRow, Changes, CharacterRow, Ledger, NodeRow, Pending, Position, RefRow, ScoreRow,
-    SessionRow, SettingRow, Store, StoreError,
+    AccountRow, Changes, CharacterRow, Ledger, NodeRow, Pending, PlacementRow, Position, RefRow,
+    ScoreRow, SessionRow, SettingRow, Store, StoreError,
 };
 
 #[derive(Debug, Default)]
@@ -62,6 +62,7 @@ impl Store for Fake {
         nodes_behind(u32, u32) -> Vec<NodeRow>;
         refs() -> Vec<RefRow>;
         scores() -> Vec<ScoreRow>;
+        placements() -> Vec<PlacementRow>;
     }
 
     fn nodes<'s>(&'s self, _: &'s [u32]) -> Pending<'s, Vec<NodeRow>> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tracing::info;
 
-use super::lease::{Lease, SharedStore, Sighting, Verdict, Watch};
+use super::lease::{Lease, LeaseRow, SharedStore, Sighting, Verdict, Watch};
 use super::{Changes, Position, Store, StoreError};
 
 /// How long the database may take to answer a look.
@@ -86,9 +86,10 @@ impl<C: Copied> Follower<C> {
         let by_force = look.verdict == Verdict::TakeOverByForce;
         let start = Instant::now();
         let position = self.store.take_over(&look.sighting, by_force).await?;
+        let is_clean = look.sighting.lease.beat == LeaseRow::RESIGNED;
         Ok(position.map(|position| {
             let lease = Lease::keep(Arc::clone(&self.store), position, start);
-            Taken { position, lease }
+            Taken { position, lease, is_clean }
         }))
     }
 
@@ -98,8 +99,8 @@ impl<C: Copied> Follower<C> {
             self.catch_up().await?;
         }
         let Self { store, copy, .. } = self;
-        let Taken { position, lease } = taken;
-        Ok(Led { store, copy, position, lease })
+        let Taken { position, lease, is_clean } = taken;
+        Ok(Led { store, copy, position, lease, is_clean })
     }
 
     async fn catch_up(&mut self) -> Result<(), C::Error> {
@@ -135,6 +136,7 @@ impl<C: Copied> Follower<C> {
 pub(crate) struct Taken {
     position: Position,
     lease: Lease,
+    is_clean: bool,
 }
 
 /// All that is needed to serve a database that this process has taken over.
@@ -144,6 +146,8 @@ pub(crate) struct Led<C> {
     pub(crate) copy: C,
     pub(crate) position: Position,
     pub(crate) lease: Lease,
+    /// Whether the process before gave up its lease.
+    pub(crate) is_clean: bool,
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ const RENEW_EVERY: Duration = Duration::from_millis(250);
 /// How long one renewal may take.
 const RENEW_WITHIN: Duration = Duration::from_secs(1);
 /// How long a renewal is valid, from its start.
-const VALID: Duration = Duration::from_secs(1);
+pub(crate) const VALID: Duration = Duration::from_secs(1);
 /// How long an answer from memory waits for the lease to be renewed.
 pub(crate) const LEASE_PATIENCE: Duration = Duration::from_secs(4);
 /// How long the active process may go without a renewal. If it is cut off from the database, a

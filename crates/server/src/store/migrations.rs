@@ -8,9 +8,10 @@ type Step = (i64, &'static str, &'static str);
 
 /// The migrations of the tables. A released migration never changes; new changes need another
 /// migration.
-const MIGRATIONS: [Step; 2] = [
+const MIGRATIONS: [Step; 3] = [
     (1, "shard", include_str!("migrations/0001_shard.sql")),
     (2, "writer epoch", include_str!("migrations/0002_writer_epoch.sql")),
+    (7, "placements", include_str!("migrations/0007_placements.sql")),
 ];
 
 /// The migrations of PostgreSQL alone. Versions are unique in both lists.
@@ -67,7 +68,11 @@ mod tests {
     /// Databases store the checksums of their migrations, and cannot be opened with others.
     #[test]
     fn migrations_never_change() {
-        let sqlite = ["45aacaa6f99a7287d465913b9d5adc30", "06ed9f4b2e5ba23142accd4226798c23"];
+        let sqlite = [
+            "45aacaa6f99a7287d465913b9d5adc30",
+            "06ed9f4b2e5ba23142accd4226798c23",
+            "2d8fd7039293d279d5a6bc8a719835a9",
+        ];
         let postgres = [
             "e352b8f6b77e3b71e56620cfdea3e062",
             "f8a3771724da94bff497284dbbf4c1d5",
@@ -75,6 +80,7 @@ mod tests {
             "4c182bd1bd9406cf3dbf02886d5e3470",
             "b69566395beae7e3262ea8412ca916b5",
             "52167b447a50d457cc95d67f695be6da",
+            "f1d0b92fe5d3e7bdb65bac9e9dc236ad",
         ];
         for (dialect, sums) in [(SQLITE, &sqlite[..]), (POSTGRES, &postgres)] {
             let found = migrations(&dialect);

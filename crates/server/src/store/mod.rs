@@ -114,6 +114,9 @@ pub trait Store: Ledger {
 
     /// All scores, by number.
     fn scores(&self) -> Pending<'_, Vec<ScoreRow>>;
+
+    /// All placements of ages, by number.
+    fn placements(&self) -> Pending<'_, Vec<PlacementRow>>;
 }
 
 /// A point in the history of a database.
@@ -393,6 +396,15 @@ impl fmt::Debug for SessionRow {
     }
 }
 
+/// The process that runs an age.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacementRow {
+    /// The number with which players join the age.
+    pub number: u32,
+    /// All other data, in the server's own format.
+    pub data: Vec<u8>,
+}
+
 /// A change of one row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -427,6 +439,10 @@ pub enum Change {
     PutSession(SessionRow),
     /// Deletes a session; only in a database that several processes share.
     DeleteSession(u64),
+    /// Inserts or replaces the placement of an age.
+    PutPlacement(PlacementRow),
+    /// Deletes the placement of an age.
+    DeletePlacement(u32),
 }
 
 /// The row that a change is about.
@@ -446,6 +462,8 @@ pub enum Key {
     Score(u32),
     /// A session.
     Session(u64),
+    /// The placement of an age.
+    Placement(u32),
 }
 
 /// The changes of a batch: the latest one of each row.
@@ -469,6 +487,8 @@ impl Change {
             Self::DeleteScore(id) => Key::Score(*id),
             Self::PutSession(row) => Key::Session(row.connection),
             Self::DeleteSession(connection) => Key::Session(*connection),
+            Self::PutPlacement(row) => Key::Placement(row.number),
+            Self::DeletePlacement(number) => Key::Placement(*number),
         }
     }
 }

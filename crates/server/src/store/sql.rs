@@ -22,8 +22,8 @@ use super::connect::{Single, connect};
 use super::migrations::{POSTGRES, SQLITE, migrations};
 use super::sessions::{BEAT_SETTINGS, COMMIT_LIMITS, Lent, PATIENCE, SESSION_LIMITS, sessions};
 use super::{
-    AccountRow, Change, Changes, CharacterRow, Ledger, NodeRow, Pending, Position, RefRow,
-    ScoreRow, SettingRow, Store, StoreError, process_name,
+    AccountRow, Change, Changes, CharacterRow, Ledger, NodeRow, Pending, PlacementRow, Position,
+    RefRow, ScoreRow, SettingRow, Store, StoreError, process_name,
 };
 use crate::folder::private_file;
 
@@ -253,6 +253,10 @@ pub(super) fn score(
     })
 }
 
+fn placement((number, data): (i64, Vec<u8>)) -> Result<PlacementRow, StoreError> {
+    Ok(PlacementRow { number: narrow(number, "an age's number")?, data })
+}
+
 const PUT_SETTING: &str = "INSERT INTO settings (name, value) VALUES ($1, $2) \
     ON CONFLICT (name) DO UPDATE SET value = excluded.value";
 const PUT_ACCOUNT: &str = "INSERT INTO accounts (id, name, folded, flags, created, secret) \
@@ -273,6 +277,9 @@ const PUT_SCORE: &str = "INSERT INTO scores (id, owner, name, kind, value, creat
 
 const PUT_SESSION: &str = "INSERT INTO sessions (connection, epoch, data) VALUES ($1, $2, $3) \
     ON CONFLICT (connection) DO UPDATE SET epoch = excluded.epoch, data = excluded.data";
+
+const PUT_PLACEMENT: &str = "INSERT INTO placements (number, data) VALUES ($1, $2) \
+    ON CONFLICT (number) DO UPDATE SET data = excluded.data";
 
 const CLAIM: &str = "UPDATE shard SET epoch = epoch + 1, writer = $1 RETURNING epoch, last_batch";
 const NEXT_BATCH: &str =
@@ -356,6 +363,7 @@ macro_rules! sql_store {
                             | Change::DeleteRef { .. }
                             | Change::DeleteScore(_)
                             | Change::DeleteSession(_)
+                            | Change::DeletePlacement(_)
                     )
                 });
                 // The fence: another writer's claim changed the epoch in this very row.
@@ -425,6 +433,13 @@ macro_rules! sql_store {
                         Change::DeleteSession(connection) => {
                             sqlx::query("DELETE FROM sessions WHERE connection = $1")
                                 .bind(connection.cast_signed())
+                        }
+                        Change::PutPlacement(row) => {
+                            sqlx::query(PUT_PLACEMENT).bind(i64::from(row.number)).bind(&row.data)
+                        }
+                        Change::DeletePlacement(number) => {
+                            sqlx::query("DELETE FROM placements WHERE number = $1")
+                                .bind(i64::from(*number))
                         }
                     };
                     query.execute(&mut *connection).await?;
@@ -533,6 +548,12 @@ macro_rules! sql_store {
                 ScoreRow,
                 score,
                 "SELECT id, owner, name, kind, value, created FROM scores ORDER BY id"
+            );
+            rows!(
+                placements,
+                PlacementRow,
+                placement,
+                "SELECT number, data FROM placements ORDER BY number"
             );
         }
     };

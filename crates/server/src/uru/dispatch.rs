@@ -13,6 +13,7 @@ use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::types::Uuid;
 
 use super::auth::{AuthEvent, AuthService};
+use super::config::Role;
 use super::figures::Open;
 use super::file::FileService;
 use super::game::GameService;
@@ -65,8 +66,21 @@ impl Client {
     async fn established(&mut self, service: Service, encrypted: bool) -> Flow {
         let address = self.peer.address;
         tracing::debug!(%address, service = service.name(), encrypted, "connected");
-        self.open = Some(self.shared.figures.established(service));
         let shared = &self.shared;
+        let role = role(service);
+        if !shared.config.cluster.has(role) {
+            if let Some(count) = shared.figures.turned_away.count() {
+                let service = service.name();
+                tracing::warn!(%address, service, count, "connection closed: this process does not have the role for its service");
+            }
+            return Flow::Break(());
+        }
+        // Players still come to the ages that run here.
+        if service != Service::Game && shared.is_draining() {
+            tracing::debug!(%address, "connection closed: this node is being drained");
+            return Flow::Break(());
+        }
+        self.open = Some(shared.figures.established(service));
         self.serving = match service {
             Service::Gatekeeper => Serving::Gatekeeper,
             Service::File => {
@@ -116,6 +130,14 @@ impl Client {
     }
 }
 
+/// The role of processes that have a service.
+fn role(service: Service) -> Role {
+    match service {
+        Service::Game => Role::Age,
+        Service::Gatekeeper | Service::File | Service::Auth => Role::Front,
+    }
+}
+
 /// An event from another task.
 #[derive(Debug)]
 pub(super) enum Notice {
@@ -123,6 +145,8 @@ pub(super) enum Notice {
     Auth(AuthEvent),
     /// The age of a game connection has messages for it, or closes it.
     Age,
+    /// An operator wants this process to be without clients.
+    Draining,
 }
 
 impl Application<Connection> for Client {
@@ -140,7 +164,14 @@ impl Application<Connection> for Client {
 
     async fn notified(&mut self) -> Notice {
         match &mut self.serving {
-            Serving::Auth(auth) => Notice::Auth(auth.notified().await),
+            Serving::Auth(auth) => tokio::select! {
+                event = auth.notified() => Notice::Auth(event),
+                () = self.shared.until_draining() => Notice::Draining,
+            },
+            Serving::Gatekeeper | Serving::File(_) => {
+                self.shared.until_draining().await;
+                Notice::Draining
+            }
             Serving::Game(game) => {
                 game.notified().await;
                 Notice::Age
@@ -161,6 +192,13 @@ impl Application<Connection> for Client {
                 Flow::Break(())
             }
             (Notice::Age, Serving::Game(game)) => game.notice(),
+            (Notice::Draining, serving) => {
+                // Its client continues the session at another front.
+                if let Serving::Auth(auth) = mem::replace(serving, Serving::Setup) {
+                    auth.lost();
+                }
+                Flow::Break(())
+            }
             _ => Flow::Continue(()),
         }
     }

@@ -4,18 +4,34 @@
 use std::fs;
 use std::path::Path;
 
-/// What clients and ages need: where it is, the extension of its files, and the consequence if
-/// there are none.
-const PARTS: [(&str, &str, &str); 4] = [
-    ("secure/SDL", "sdl", "has no descriptors (.sdl): the states of ages and objects are dropped"),
-    ("ages", "age", "has no age files (.age): ages do not keep a state of their own"),
-    ("secure/Python", "pak", "has no scripts (.pak): game clients cannot start ages"),
-    ("files", "", "has no manifests: clients download nothing"),
+use super::config::Role;
+
+/// What clients and ages need: where it is, the extension of its files, the consequence if there are
+/// none, and the processes that use it.
+const PARTS: [(&str, &str, &str, &[Role]); 4] = [
+    (
+        "secure/SDL",
+        "sdl",
+        "has no descriptors (.sdl): the states of ages and objects are dropped",
+        &[Role::Front, Role::Age],
+    ),
+    ("ages", "age", "has no age files (.age): ages do not keep a state of their own", &[Role::Age]),
+    (
+        "secure/Python",
+        "pak",
+        "has no scripts (.pak): game clients cannot start ages",
+        &[Role::Front],
+    ),
+    ("files", "", "has no manifests: clients download nothing", &[Role::Front]),
 ];
 
-/// The parts that a data directory lacks, in words. An unreadable directory counts as empty.
-pub(super) fn missing(data: &Path) -> Vec<String> {
-    let lacks = |(folder, extension, _): &(&str, &str, &str)| {
+/// The parts that the data directory of a process with these roles lacks, in words. An unreadable
+/// directory counts as empty.
+pub(super) fn missing(data: &Path, roles: &[Role]) -> Vec<String> {
+    let lacks = |(folder, extension, _, users): &(&str, &str, &str, &[Role])| {
+        if !users.iter().any(|user| roles.contains(user)) {
+            return false;
+        }
         let entries = fs::read_dir(data.join(folder)).into_iter().flatten().flatten();
         let mut paths = entries.map(|entry| entry.path());
         !paths.any(|path| {
@@ -24,7 +40,9 @@ pub(super) fn missing(data: &Path) -> Vec<String> {
         })
     };
     let parts = PARTS.into_iter().filter(lacks);
-    parts.map(|(folder, _, effect)| format!("{} {effect}", data.join(folder).display())).collect()
+    parts
+        .map(|(folder, _, effect, _)| format!("{} {effect}", data.join(folder).display()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -34,13 +52,17 @@ mod tests {
     #[test]
     fn missing_parts_are_named() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(missing(folder.path()).len(), PARTS.len());
+        assert_eq!(missing(folder.path(), &Role::ALL).len(), PARTS.len());
+        assert_eq!(missing(folder.path(), &[Role::Age]).len(), 2);
+        assert_eq!(missing(folder.path(), &[Role::Front]).len(), 3);
         for file in ["secure/SDL/x.SDL", "ages/x.age", "secure/Python/x.txt", "files/x.mfs"] {
             let file = folder.path().join(file);
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, "").unwrap();
         }
-        let [scripts] = &missing(folder.path())[..] else { panic!("one part is missing") };
+        let [scripts] = &missing(folder.path(), &Role::ALL)[..] else {
+            panic!("one part is missing")
+        };
         assert!(scripts.contains("Python has no scripts"), "{scripts}");
     }
 }

@@ -49,21 +49,22 @@ mod standby;
 mod status;
 pub mod vault;
 
+use std::future::pending;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, spawn_blocking};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use worldwire_core::connection::SendError;
 use worldwire_net::{Flow, Options, Signal, tcp};
 use worldwire_uru::connection::{BuildPolicy, ServerConfig};
 use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::file::keys::KeyRing;
-use worldwire_uru::types::NetError;
+use worldwire_uru::types::{NetError, Uuid};
 
 pub use cluster::{BusError, BusUser, BusUserError, nats_config};
 pub use config::{CONFIG, SQLITE_FILE, ShardConfig};
@@ -75,9 +76,10 @@ pub use vault::{ClearError, Cleared};
 use admin::{ClusterControl, Control, Relay};
 use auth::{Reconnections, SecureFiles};
 use cluster::{
-    Bus, ENTER_AGE, EnterAge, EnteredAge, Leader, LeaderHandle, Leading, Link, Nats,
-    RemoteOperators,
+    AgeReport, Bus, ENTER_AGE, EnterAge, EnteredAge, Leader, LeaderHandle, Leading, Link, Nats,
+    NodeInfo, NotExpected, RemoteOperators,
 };
+use config::Role;
 use dispatch::Dispatcher;
 use figures::Figures;
 use file::Library;
@@ -86,7 +88,9 @@ use hosts::Hosts;
 use keys::KeysError;
 use own_process::OwnProcess;
 use status::Welcome;
-use vault::{Vault, VaultError};
+use vault::age_states::AgeRecord;
+use vault::placements::PlacedAge;
+use vault::{AgeFound, Vault, VaultError};
 
 use crate::ending::{ServeError, also_on};
 use crate::operators;
@@ -130,6 +134,15 @@ pub enum ShardError {
     Vault(#[from] VaultError),
 }
 
+/// How often to look for a node for an age, if placements end meanwhile.
+const MAX_PLACEMENTS: usize = 3;
+
+/// Where a player was let into an age.
+enum Entered {
+    Here(AgeFound),
+    Elsewhere(EnteredAge),
+}
+
 /// The state that all connections share.
 #[derive(Debug)]
 struct Shared {
@@ -166,6 +179,20 @@ impl Shared {
         })
     }
 
+    /// Whether an operator wants this process to be without clients.
+    fn is_draining(&self) -> bool {
+        self.vault.link().is_some_and(|link| *link.draining().borrow())
+    }
+
+    /// Waits until an operator wants that; forever at the process with the vault.
+    async fn until_draining(&self) {
+        let Some(link) = self.vault.link() else { return pending().await };
+        // Its end comes with that of the process.
+        if link.draining().wait_for(|is_draining| *is_draining).await.is_err() {
+            pending().await
+        }
+    }
+
     /// What this process is, for operators.
     fn own_process(&self) -> OwnProcess {
         OwnProcess::new(&self.config, Arc::clone(&self.figures), self.games.clone())
@@ -193,12 +220,68 @@ impl Shared {
             true => self.hosts.ipv4().await.ok_or(NetError::NameLookupFailed)?.octets(),
             false => [0; 4],
         };
-        let found = session.request_age(filename.clone(), instance).await?;
-        let number = self.hosts.number(found.age, instance);
         let auth = (session.number(), address.to_canonical());
+        let found = match self.games.nodes().is_leading() {
+            true => {
+                match self.enter_placed_age(session, &filename, instance, auth, needs_ipv4).await? {
+                    Entered::Elsewhere(entered) => return Ok(entered),
+                    Entered::Here(found) => found,
+                }
+            }
+            false => session.request_age(filename.clone(), instance).await?,
+        };
+        let number = self.hosts.number(found.age, instance);
         self.games.announce(auth, number, &filename, found).await?;
         let host = self.config.public_address.clone();
         Ok(EnteredAge { number, age: found.age, ipv4, host })
+    }
+
+    /// Lets a session's player into an age which may run at a node.
+    async fn enter_placed_age(
+        &self,
+        session: &vault::Connection,
+        filename: &str,
+        instance: Uuid,
+        auth: (u64, IpAddr),
+        needs_ipv4: bool,
+    ) -> Result<Entered, NetError> {
+        let nodes = self.games.nodes();
+        let mut over = None;
+        for _ in 0..MAX_PLACEMENTS {
+            let candidate = nodes.candidate().await;
+            let games = self.games.clone();
+            let is_here = move |found: AgeFound, will: bool| {
+                let record = AgeRecord { age: found.age, instance: found.instance };
+                games.nodes().is_here(found, games.is_here(record), will)
+            };
+            let wanted =
+                session.request_placed_age(filename.to_owned(), instance, over, candidate, is_here);
+            let PlacedAge { found, identity, placed } = wanted.await?;
+            let (Some(identity), Some((number, placement))) = (identity, placed) else {
+                return Ok(Entered::Here(found));
+            };
+            match nodes.expect(number, &placement, found.age, &identity, auth).await {
+                Ok(host) => {
+                    let ipv4 = match needs_ipv4 {
+                        true => nodes.ipv4(&host).await?.octets(),
+                        false => [0; 4],
+                    };
+                    let age = found.age;
+                    return Ok(Entered::Elsewhere(EnteredAge { number, age, ipv4, host }));
+                }
+                Err(NotExpected::Over) => over = Some((number, placement.fence)),
+                Err(NotExpected::NoAnswer) => {
+                    let node = placement.node;
+                    tracing::warn!(
+                        node,
+                        filename,
+                        "a node does not answer that it expects a player"
+                    );
+                    return Err(NetError::InternalError);
+                }
+            }
+        }
+        Err(NetError::InternalError)
     }
 }
 
@@ -208,10 +291,14 @@ pub struct Shard {
     shared: Arc<Shared>,
     listener: tcp::Listener,
     status: Option<TcpListener>,
-    /// `None` at a process whose vault is elsewhere.
+    /// `None` at a node.
     operators: Option<operators::Listener<Control>>,
     /// Only there: asks the process with the vault.
     relay: Option<operators::Listener<Relay>>,
+    /// The bus to other processes.
+    bus: Option<Arc<dyn Bus>>,
+    /// The random number of this process on the bus.
+    process: u64,
     /// What this process needs to lead others, if there is a bus.
     leading: Option<Leading>,
     leader: Option<LeaderHandle>,
@@ -250,8 +337,8 @@ impl Shard {
     ) -> Result<Self, ShardError> {
         let mut lock = lock_folder(folder).await?;
         let (config, absent) = configuration(folder, change)?;
-        if config.cluster.is_front() {
-            return Self::open_front(folder, lock, config, random).await;
+        if !config.cluster.has(Role::Vault) {
+            return Self::open_node(folder, lock, config, random).await;
         }
         lock_database(folder, &config, &mut lock).await.map_err(StartError::from)?;
         let listener = client_port(&config).await?;
@@ -271,8 +358,8 @@ impl Shard {
         Self::assemble(folder, lock, parts, ports, vault, (&*store, None), random).await
     }
 
-    /// Opens a front, which serves clients of a shard whose vault is at another process.
-    async fn open_front(
+    /// Opens a node, which serves clients of a shard whose vault is at another process.
+    async fn open_node(
         folder: &Path,
         lock: FolderLock,
         config: ShardConfig,
@@ -282,12 +369,22 @@ impl Shard {
         if !keys.exists() {
             return Err(StartError::Lacks(keys).into());
         }
+        if config.cluster.has(Role::Age) {
+            // Without them, ages would behave differently here than at other processes.
+            let parts = ["ages", "secure/SDL"].map(|part| folder.join(&config.data).join(part));
+            let lacking: Vec<_> = parts.into_iter().filter(|part| !part.exists()).collect();
+            if !lacking.is_empty() {
+                return Err(StartError::LacksAgeFiles(lacking).into());
+            }
+        }
         let listener = client_port(&config).await?;
         let status = config.status_address().map_err(in_config::<ShardConfig>(folder))?;
         let status = listen_status(status).await?;
         let absent = Absent { server: false, config: false };
         let parts = Parts::load(folder, config, PrimeKind::Safe, absent).await?;
-        let vault = vault_at_leader(folder, &parts.config).await?;
+        let process = getrandom::u64().map_err(io::Error::other).map_err(at(folder))?;
+        let bus = bus(folder, &parts.config).await?;
+        let vault = vault_at_leader(Arc::clone(&bus), process, &parts.config).await?;
         let place = place(&parts, &listener, status.as_ref());
         let relay = operators::Listener::bind(folder, Relay::node(vault.clone(), place)).await;
         let relay = Some(relay.map_err(at(folder))?);
@@ -295,16 +392,17 @@ impl Shard {
         let games = Games::new(vault.clone(), ages, config.age(), config.games(), random);
         let welcome = Welcome::new(&config.welcome);
         let shared = Shared::new((config, server, library, secure), vault, games, welcome);
-        let (operators, leading, leader, handover) = (None, None, None, Handover::default());
         Ok(Self {
             shared,
             listener,
             status,
-            operators,
+            operators: None,
             relay,
-            leading,
-            leader,
-            handover,
+            bus: Some(bus),
+            process,
+            leading: None,
+            leader: None,
+            handover: Handover::default(),
             data,
             absent,
             lock,
@@ -326,7 +424,7 @@ impl Shard {
         let games = Games::new(vault.clone(), ages, config.age(), config.games(), random);
         let welcome = Welcome::new(&config.welcome);
         let shared = Shared::new((config, server, library, secure), vault, games, welcome);
-        let (leader, seat) = LeaderHandle::new();
+        let (leader, inbox) = LeaderHandle::new();
         let (own, handover) = (shared.own_process(), Handover::default());
         let cluster = ClusterControl { own, leader, store: watched, handover };
         let control = Control::running(folder, &shared, place, cluster.clone());
@@ -334,23 +432,24 @@ impl Shard {
         let remote = config.cluster.node_commands.then(|| RemoteOperators::new(control.clone()));
         let operators = operators::Listener::bind(folder, control).await;
         let operators = or_close(operators, store).await.map_err(at(folder))?;
-        let relay = None;
         let bus = match config.cluster.bus.is_empty() {
             true => None,
             false => Some(or_close(bus(folder, config).await, store).await?),
         };
-        let leading = bus.map(|bus| Leading { bus, operators: remote, seat });
-        let operators = Some(operators);
-        let (leader, handover) = (Some(cluster.leader), cluster.handover);
+        let process = getrandom::u64().map_err(io::Error::other).map_err(at(folder));
+        let process = or_close(process, store).await?;
+        let leading = bus.is_some().then_some(Leading { operators: remote, inbox });
         Ok(Self {
             shared,
             listener,
             status,
-            operators,
-            relay,
+            operators: Some(operators),
+            relay: None,
+            bus,
+            process,
             leading,
-            leader,
-            handover,
+            leader: Some(cluster.leader),
+            handover: cluster.handover,
             data,
             absent,
             lock,
@@ -422,7 +521,7 @@ impl Shard {
     /// What the data directory lacks, in words for the operator.
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
-        missing::missing(&self.data)
+        missing::missing(&self.data, &self.config().cluster.roles)
     }
 
     /// The lines that a client's `server.ini` needs.
@@ -440,20 +539,10 @@ impl Shard {
     /// [hand over](Self::handover) the shard. Connections and the vault are closed even
     /// after an error.
     pub async fn serve(self, signal: Signal) -> Result<(), ServeError> {
-        let Self {
-            shared,
-            listener,
-            status,
-            operators,
-            relay,
-            leading,
-            leader,
-            handover,
-            lock,
-            ..
-        } = self;
+        let Self { shared, listener, status, operators, relay, bus, process, .. } = self;
+        let Self { leading, leader, handover, lock, .. } = self;
         let (vault, games) = (shared.vault.clone(), shared.games.clone());
-        let handed_over = vault.clone();
+        let (handed_over, nodes) = (vault.clone(), games.nodes().clone());
         let (overtaken, requested) = (vault.until_overtaken(), handover.requested());
         let end = async {
             tokio::select! {
@@ -461,14 +550,27 @@ impl Shard {
                 () = requested => {}
             }
         };
-        let (signal, _forwarder) = also_on(signal, end, move || handed_over.hand_over());
+        let (signal, _forwarder) = also_on(signal, end, move || {
+            handed_over.hand_over();
+            nodes.stop();
+        });
         let reconnections = Arc::clone(&shared.reconnections);
         let operators = operators.map(|operators| tokio::spawn(operators.run()));
         let relay = relay.map(|relay| tokio::spawn(relay.run()));
-        let leading = match leading {
-            Some(leading) => {
-                let (name, epoch) = (&shared.config.cluster.name, vault.epoch());
-                Some(Leader::start(leading, name, epoch, Arc::clone(&shared)).await)
+        let cluster = &shared.config.cluster;
+        let mut tasks = Vec::new();
+        if let Some(bus) = bus.clone().filter(|_| cluster.has(Role::Age)) {
+            tasks.extend(games.route_over(bus, &cluster.name, process));
+        }
+        let info = vault.link().map(|_| node_info(&shared.config));
+        if let (Some(link), Some(info)) = (vault.link(), info.clone()) {
+            tasks.push(tokio::spawn(games.clone().serve_leader(link.clone(), info)));
+            tasks.push(tokio::spawn(shared.own_process().keep_described(vault.clone())));
+        }
+        let leading = match bus.zip(leading) {
+            Some((bus, leading)) => {
+                let (name, epoch) = (&cluster.name, vault.epoch());
+                Some(Leader::start(bus, leading, name, epoch, Arc::clone(&shared)).await)
             }
             None => None,
         };
@@ -477,28 +579,41 @@ impl Shard {
             tracing::error!(%error, "no other process can serve clients of this shard");
             None
         });
+        if leader.is_none() && vault.link().is_none() {
+            // Those of nodes that this process led before. Otherwise its ages could not be saved.
+            if let Err(error) = vault.end_all_placements().await {
+                tracing::warn!(?error, "cannot end the placements of ages");
+            }
+        }
         let shown = status::Page {
             welcome: shared.welcome.clone(),
             figures: Arc::clone(&shared.figures),
             counts: listener.counts(),
             vault: vault.clone(),
             games: games.clone(),
+            is_front: cluster.has(Role::Front),
             leader,
         };
-        let describing = tokio::spawn(shared.own_process().keep_described(vault.clone()));
-        let cleaner = vault.link().is_none().then(|| tokio::spawn(games.clone().clean_up()));
+        if vault.link().is_none() {
+            tasks.push(tokio::spawn(games.clone().clean_up()));
+        }
         let waiting = tokio::spawn(end_waiting(vault.clone(), shared.config.patience()));
         let page = Serving::start(status, status::router(shown.into()), signal.clone());
         listener.serve(Arc::new(Dispatcher(shared)), signal).await;
         operators.into_iter().chain(relay).for_each(|task| task.abort());
-        cleaner.inspect(JoinHandle::abort);
         waiting.abort();
-        describing.abort();
         reconnections.close();
         if let Some(leading) = leading {
             leading.close().await;
         }
         let lost = games.close().await;
+        tasks.iter().for_each(JoinHandle::abort);
+        if let (Some(link), Some(info)) = (vault.link(), info) {
+            // The leader must not choose this node any more. Otherwise it notices that nobody answers.
+            let info = NodeInfo { runs_ages: false, ..info };
+            link.report_ages(AgeReport::Info { info });
+            let _ = timeout(GOODBYE, link.flush()).await;
+        }
         vault.close().await;
         drop(lock);
         if let Some(error) = vault.overtaken() {
@@ -550,6 +665,20 @@ impl Parts {
     }
 }
 
+/// What a node tells its leader about itself.
+fn node_info(config: &ShardConfig) -> NodeInfo {
+    let cluster = &config.cluster;
+    NodeInfo {
+        is_front: cluster.has(Role::Front),
+        runs_ages: cluster.has(Role::Age),
+        host: config.host().to_owned(),
+        max_players: cluster.max_players,
+        ..NodeInfo::default()
+    }
+}
+
+/// How long a node's last reports may take.
+const GOODBYE: Duration = Duration::from_secs(1);
 /// The delay before a failed request of the shard itself is retried.
 const BACK_OFF: Duration = Duration::from_secs(1);
 
@@ -582,10 +711,12 @@ async fn bus(folder: &Path, config: &ShardConfig) -> Result<Arc<dyn Bus>, BusErr
 }
 
 /// The vault of the process that leads the cluster, which this one joins.
-async fn vault_at_leader(folder: &Path, config: &ShardConfig) -> Result<Vault, ShardError> {
+async fn vault_at_leader(
+    bus: Arc<dyn Bus>,
+    process: u64,
+    config: &ShardConfig,
+) -> Result<Vault, BusError> {
     let (cluster, rules) = (&config.cluster, config.vault());
-    let process = getrandom::u64().map_err(io::Error::other).map_err(at(folder))?;
-    let bus = bus(folder, config).await?;
     let link = Link::open(bus, &cluster.name, &cluster.node, process, rules.max_notices);
     Ok(Vault::elsewhere(link.await?, &rules))
 }

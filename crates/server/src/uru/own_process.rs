@@ -41,9 +41,14 @@ impl OwnProcess {
     /// Tells the leader what it does, if the vault is the leader's.
     pub(super) async fn keep_described(self, vault: Vault) {
         let Some(link) = vault.link() else { return };
+        let mut draining = link.draining();
         loop {
-            link.describe(self.describe());
-            sleep(DESCRIBE_EVERY).await;
+            let is_draining = *draining.borrow_and_update();
+            link.describe(Description { is_draining, ..self.describe() });
+            tokio::select! {
+                _ = draining.changed() => {}
+                () = sleep(DESCRIBE_EVERY) => {}
+            }
         }
     }
 

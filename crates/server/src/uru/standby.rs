@@ -1,6 +1,7 @@
 //! A process that waits to take over a shard, which another process serves.
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +12,10 @@ use worldwire_uru::crypt::key::PrimeKind;
 
 use super::admin::{Control, Relay};
 use super::cluster::Description;
-use super::config::ShardConfig;
+use super::config::{Role, ShardConfig};
 use super::game::GameRandom;
 use super::vault::{Environment, Vault, VaultCopy};
-use super::{Parts, Shard, ShardError, client_port, vault_at_leader};
+use super::{Parts, Shard, ShardError, bus, client_port, vault_at_leader};
 use crate::admin::Administered as _;
 use crate::config::SettingError;
 use crate::operators;
@@ -55,9 +56,9 @@ impl Standby {
         folder: &Path,
         change: impl FnOnce(&mut ShardConfig),
     ) -> Result<Self, ShardError> {
-        let status = |config: &ShardConfig| match config.cluster.is_front() {
-            true => Err(SettingError::FrontAsStandby.of("cluster.roles")),
-            false => config.status_address(),
+        let status = |config: &ShardConfig| match config.cluster.has(Role::Vault) {
+            false => Err(SettingError::StandbyWithoutVault.of("cluster.roles")),
+            true => config.status_address(),
         };
         let keys = |config: &ShardConfig| vec![config.keys.clone()];
         let opened = standby::open(folder, Control::NAME, change, status, keys).await?;
@@ -113,6 +114,10 @@ async fn keep_described(leader: Option<Vault>, view: Arc<View>) {
 async fn leaders_vault(folder: &Path, config: &ShardConfig) -> Result<Option<Vault>, ShardError> {
     match config.cluster.bus.is_empty() {
         true => Ok(None),
-        false => vault_at_leader(folder, config).await.map(Some),
+        false => {
+            let process = getrandom::u64().map_err(io::Error::other).map_err(at(folder))?;
+            let bus = bus(folder, config).await?;
+            Ok(Some(vault_at_leader(bus, process, config).await?))
+        }
     }
 }

@@ -2,14 +2,15 @@
 //!
 //! | path | content |
 //! | --- | --- |
-//! | `/status` | JSON: `online`, `open` (to all players), `welcome`, the running `games`, `database`: `ok` or `failing`, and `role`: `active`, `front`, or `inactive` while another process may have taken over; see [`Standby`](super::Standby) for its page |
+//! | `/status` | JSON: `online`, `open` (to all players), `welcome`, the running `games`, `database`: `ok` or `failing`, and `role`: `active`, `front`, `age`, or `inactive` while another process may have taken over; see [`Standby`](super::Standby) for its page |
 //! | `/welcome`, `/serverstatus/moullive.php`, `/serverstatus/moulbeta.php` | text for players |
 //! | `/metrics` | metrics in Prometheus' text format |
-//! | `/health` | `ok`, or 503 while the database does not accept changes, another process may have taken over, or a front cannot reach the process that has the vault |
+//! | `/health` | `ok`, or 503 while the database does not accept changes, another process may have taken over, or a front or age node cannot reach the process that has the vault |
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
@@ -52,6 +53,8 @@ pub(super) struct Page {
     pub(super) counts: Arc<Counts>,
     pub(super) vault: Vault,
     pub(super) games: Games,
+    /// Whether this process serves logins and files.
+    pub(super) is_front: bool,
     /// The leader of a cluster, if this process can be that.
     pub(super) leader: Option<LeaderHandle>,
 }
@@ -59,7 +62,8 @@ pub(super) struct Page {
 impl Page {
     fn role(&self) -> Role {
         match self.vault.link() {
-            Some(_) => Role::Front,
+            Some(_) if self.is_front => Role::Front,
+            Some(_) => Role::AgeNode,
             None => Role::serving(self.vault.inactive_since()),
         }
     }
@@ -82,7 +86,7 @@ async fn status(State(page): State<Arc<Page>>) -> Response {
     let games: Vec<_> = page.games.running_games().iter().map(game).collect();
     let (role, database) = (page.role(), page::database(page.vault.is_failing()));
     let status = json!({
-        "online": matches!(role, Role::Active | Role::Front), "open": open, "welcome": welcome, "games": games,
+        "online": !matches!(role, Role::Inactive(_)), "open": open, "welcome": welcome, "games": games,
         "database": database, "role": role.name(),
     });
     Json(status).into_response()
@@ -114,7 +118,11 @@ async fn welcome(State(page): State<Arc<Page>>, headers: HeaderMap) -> Response 
 }
 
 async fn health(State(page): State<Arc<Page>>) -> Response {
-    page::health(page.role(), page.vault.is_failing())
+    match page.vault.link().is_some_and(|link| *link.draining().borrow()) {
+        // Load balancers send clients elsewhere.
+        true => (StatusCode::SERVICE_UNAVAILABLE, "draining\n").into_response(),
+        false => page::health(page.role(), page.vault.is_failing()),
+    }
 }
 
 async fn metrics(State(page): State<Arc<Page>>) -> Response {

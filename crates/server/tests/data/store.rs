@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use worldwire_server::store::{
-    AccountRow, Change, Changes, CharacterRow, NodeRow, Position, RefRow, ScoreRow, SettingRow,
-    StoreError,
+    AccountRow, Change, Changes, CharacterRow, NodeRow, PlacementRow, Position, RefRow, ScoreRow,
+    SettingRow, StoreError,
 };
 
 use crate::support::Database;
@@ -151,12 +151,21 @@ async fn rows_of_every_kind_are_replaced_and_deleted() {
                     Change::PutNode(node(2, 2)),
                     Change::PutRef(RefRow { parent: 1, child: 2, owner: number.unsigned_abs() }),
                     Change::PutScore(score),
+                    Change::PutPlacement(PlacementRow { number: 0xc000_0000, data: text.into() }),
                 ]
             };
             for (text, number) in [("Ann", -1), ("Bob", 2)] {
                 let changes = all(text, number);
-                let [_, _, Change::PutCharacter(character), first, second, reference, score] =
-                    &changes
+                let [
+                    _,
+                    _,
+                    Change::PutCharacter(character),
+                    first,
+                    second,
+                    reference,
+                    score,
+                    Change::PutPlacement(placement),
+                ] = &changes
                 else {
                     unreachable!()
                 };
@@ -170,6 +179,7 @@ async fn rows_of_every_kind_are_replaced_and_deleted() {
                     nodes.map(Change::PutNode).collect::<Vec<_>>(),
                     [first, second].map(Clone::clone)
                 );
+                assert_eq!(store.placements().await.unwrap(), std::slice::from_ref(placement));
                 let refs = store.refs().await.unwrap().into_iter();
                 assert_eq!(
                     refs.map(Change::PutRef).collect::<Vec<_>>(),
@@ -188,6 +198,7 @@ async fn rows_of_every_kind_are_replaced_and_deleted() {
                 Change::DeleteNode(2),
                 Change::DeleteRef { parent: 1, child: 2 },
                 Change::DeleteScore(9),
+                Change::DeletePlacement(0xc000_0000),
             ];
             let filler = filler(rows).map(|change| match change {
                 Change::PutNode(row) => Change::DeleteNode(row.id),
@@ -200,6 +211,7 @@ async fn rows_of_every_kind_are_replaced_and_deleted() {
             assert_eq!(store.nodes_behind(0, 9).await.unwrap(), []);
             assert_eq!(store.refs().await.unwrap(), []);
             assert_eq!(store.scores().await.unwrap(), []);
+            assert_eq!(store.placements().await.unwrap(), []);
             assert_eq!(store.settings().await.unwrap().len(), 2);
         }
         assert_eq!(store.position().await.unwrap().0, at);

@@ -17,11 +17,16 @@ use worldwire_uru::vault::{NodeBlob, NodeType, VaultNode};
 
 use crate::client::PATIENCE;
 use crate::cluster::Bus;
-use crate::player::{ANN, Player};
+use crate::player::{ANN, BOB, Player};
 use crate::postgres::Database;
+use crate::reconnect::is_online;
+use crate::services::http;
 
 /// 80 of these are more than fits in one part of an answer.
 const BLOB: &[u8] = &[7; 10_000];
+
+const HEALTH: &str = "GET /health HTTP/1.0\r\nHost: localhost\r\n\r\n";
+const METRICS: &str = "GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n";
 
 async fn ask(folder: &Path, request: Request, lines: &[String]) -> Result<Vec<Json>, AdminError> {
     let admin = Admin::open(folder).await?;
@@ -256,4 +261,52 @@ async fn a_standby_is_seen_in_the_database() {
     standby.stop().await;
     active.until(Request::Nodes, |answer| answer.as_ref().is_ok_and(|all| all.len() == 1)).await;
     active.stop().await;
+}
+
+#[tokio::test]
+async fn a_drained_front_has_no_clients() {
+    let Some(bus) = Bus::start() else { return };
+    let leader = bus.leader(tempfile::tempdir().unwrap()).await;
+    let front = bus.front(&leader).await;
+    let (mut ann, a) = Player::enter(&front, ANN, "Ann").await;
+    let metrics = http(&leader, METRICS).await;
+    for line in ["nodes 1", "node_sessions 1", "node_requests 0", "bus_resent_total 0"] {
+        assert!(metrics.contains(&format!("\nworldwire_{line}\n")), "{line}: {metrics}");
+    }
+    let metrics = http(&front, METRICS).await;
+    for line in ["node_joined 1", "node_sessions 1", "node_requests 0", "bus_resent_total 0"] {
+        assert!(metrics.contains(&format!("\nworldwire_{line}\n")), "{line}: {metrics}");
+    }
+    let drain = |node: &str, undo| Request::Drain { node: node.to_owned(), undo };
+    let refused = refusal(leader.folder.path(), drain("other", false)).await;
+    assert!(refused.contains("\"other\" is not a node of this shard"), "{refused}");
+
+    let here = front.folder.path();
+    let done = ask(here, drain("front", false), &[]).await.unwrap();
+    assert_eq!(done, [json!({ "node": "front", "draining": true })]);
+    while ann.client.hear().await.is_some() {}
+    assert!(is_online(&leader, a).await, "her session waits for her");
+    let health = async || http(&front, HEALTH).await;
+    assert!(health().await.ends_with("\r\n\r\ndraining\n"));
+    let is_listed = async |is_draining: bool| {
+        let listed = async {
+            loop {
+                let nodes = ask(here, Request::Nodes, &[]).await.unwrap();
+                if nodes.len() == 2 && nodes[1]["draining"] == json!(is_draining) {
+                    return;
+                }
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(PATIENCE, listed).await.unwrap();
+    };
+    is_listed(true).await;
+
+    ask(here, drain("front", true), &[]).await.unwrap();
+    is_listed(false).await;
+    assert!(health().await.ends_with("\r\n\r\nok\n"));
+    let (_bob, b) = Player::enter(&front, BOB, "Bob").await;
+    assert!(is_online(&leader, b).await);
+    front.stop().await;
+    leader.stop().await;
 }

@@ -157,7 +157,7 @@ async fn pings_are_answered_between_chunks() {
     shard.stop().await;
 }
 
-async fn http(shard: &Running, request: &str) -> String {
+pub(crate) async fn http(shard: &Running, request: &str) -> String {
     let mut stream = tcp::dial(shard.status, PATIENCE).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     read_all(&mut stream).await

@@ -24,7 +24,7 @@ that run only. Ctrl-C or SIGTERM stops the shard.
 
 With --standby, several processes share a PostgreSQL database. One serves the shard; the others take over
 when it fails or stops. Start all of them with --standby, each with its own folder. docs/cluster.md
-explains this, and how fronts serve logins and files on other machines.
+explains this, and how fronts and age nodes serve logins and files or run ages on other machines.
 
 Examples:
   worldwire serve uru

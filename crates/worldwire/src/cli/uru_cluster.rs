@@ -17,6 +17,23 @@ pub(crate) enum UruCluster {
         #[command(flatten)]
         shard: UruShard,
     },
+    /// Close a node's connections and give it no new ages, so that it can be stopped
+    ///
+    /// Clients of a front lose their connections, and can then use another one. /health of the front
+    /// returns 503, and it accepts no clients until --undo or until it is restarted. An age node's ages
+    /// end when their players have left.
+    #[command(after_help = "Examples:
+  worldwire uru cluster drain front-1
+  worldwire uru cluster drain front-1 --undo")]
+    Drain {
+        /// Name of the node, as `list` shows it
+        node: String,
+        /// Let the node serve clients again
+        #[arg(long)]
+        undo: bool,
+        #[command(flatten)]
+        shard: UruShard,
+    },
     /// Hand over a shard to a standby, and wait as a standby
     ///
     /// Clients lose their connections, and continue their sessions at the new process. Run it before

@@ -205,6 +205,12 @@ fn a_standby_serves_after_kills_and_stops() {
     let said = command(one.path.parent().unwrap(), &lead).output().unwrap();
     let said = String::from_utf8(said.stderr).unwrap();
     assert!(said.contains("no standby is connected to the database"), "{said}");
+    let drain = ["worldwire", "uru", "cluster", "drain", "front-1", "--server", "one"];
+    let drained = command(one.path.parent().unwrap(), &drain).output().unwrap();
+    let said = String::from_utf8(drained.stderr).unwrap();
+    let wanted =
+        "one: \"front-1\" is not a node of this shard; `worldwire uru cluster list` lists them";
+    assert!(drained.status.code() == Some(1) && said.contains(wanted), "{said}");
     let other = Process::start(&two, &["--standby"]);
     other.says("another process serves the shard");
     let list = ["worldwire", "uru", "cluster", "list", "--server", "one"];

@@ -187,7 +187,7 @@ impl Realm {
         config: KiConfig,
         clock: Clock,
     ) -> Result<Self, RealmError> {
-        let Led { store, copy, position, lease } = led;
+        let Led { store, copy, position, lease, .. } = led;
         let (state, key) = copy.into_parts()?;
         let state = Committed::new(state, Writer::leased(store, position, lease));
         Ok(Self(Arc::new(Shared { state, key, clock, config })))

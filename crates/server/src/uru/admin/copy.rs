@@ -9,7 +9,7 @@ use crate::start::{locked_store, or_close};
 use crate::store::copy::Target;
 use crate::store::lock::{FolderLock, LOCK_FILE};
 use crate::store::{CopiedRows, CopyError, StoreError};
-use crate::uru::config::ShardConfig;
+use crate::uru::config::{Role, ShardConfig};
 
 /// Copies the database of a shard that is not running to another one, which must be empty: the
 /// database of a `postgres://` URL, or else a SQLite file. All rows keep their numbers, and accounts
@@ -26,7 +26,7 @@ pub async fn copy_database(folder: &Path, to: &str) -> Result<CopiedRows, AdminE
         return Err(AdminError::Running { folder, holder });
     };
     let config: ShardConfig = stopped_config(folder)?;
-    if !config.cluster.has_vault() {
+    if !config.cluster.has(Role::Vault) {
         return Err(AdminError::NoVault { folder: folder.to_owned(), name: Control::NAME });
     }
     let from = locked_store(folder, &config, &mut lock).await?;

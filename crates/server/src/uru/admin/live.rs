@@ -23,7 +23,7 @@ use crate::store::lease::{SeenStandby, SharedStore};
 use crate::store::lock::FolderLock;
 use crate::store::seal::KEY_FILE;
 use crate::uru::cluster::{Description, LeaderHandle, Member};
-use crate::uru::config::{self, FixedAge, SQLITE_FILE, ShardConfig};
+use crate::uru::config::{self, FixedAge, Role, SQLITE_FILE, ShardConfig};
 use crate::uru::game::{Games, RunningAge, RunningGame, can_be_shown};
 use crate::uru::own_process::OwnProcess;
 use crate::uru::status::Welcome;
@@ -234,6 +234,24 @@ impl Control {
         Ok(listed)
     }
 
+    /// Drains a node, or lets it serve clients again.
+    async fn drain(&self, node: String, undo: bool) -> Result<Vec<Json>, RequestError> {
+        let Some(live) = &self.live else { return Ok(Vec::new()) };
+        let leader = &live.cluster.leader;
+        let is_standby = |member: &Member| {
+            member.node == node && member.description.as_ref().is_some_and(|it| it.behind.is_some())
+        };
+        if leader.members().await.iter().any(is_standby) || !leader.drain(node.clone(), !undo).await
+        {
+            return Err(RequestError::NoSuchNode(node));
+        }
+        match undo {
+            true => tracing::info!(node, "operator ended the draining of a node"),
+            false => tracing::info!(node, "operator drains a node"),
+        }
+        Ok(vec![json!({ "node": node, "draining": !undo })])
+    }
+
     /// Hands over the shard to a standby.
     async fn hand_over(&self) -> Result<Vec<Json>, RequestError> {
         let Some(live) = &self.live else { return Ok(Vec::new()) };
@@ -330,6 +348,7 @@ impl Administered for Control {
             Request::Online
                 | Request::Games
                 | Request::Nodes
+                | Request::Drain { .. }
                 | Request::HandOver
                 | Request::ServerIni
                 | Request::Message { .. }
@@ -342,7 +361,8 @@ impl Administered for Control {
             return Ok(());
         }
         let config = ShardConfig::read(folder);
-        if config.is_ok_and(|config| config.is_some_and(|config| !config.cluster.has_vault())) {
+        if config.is_ok_and(|config| config.is_some_and(|config| !config.cluster.has(Role::Vault)))
+        {
             return Ok(());
         }
         let has_others =
@@ -352,7 +372,7 @@ impl Administered for Control {
 
     async fn open_stopped(folder: &Path, lock: &mut FolderLock) -> Result<Self, AdminError> {
         let config: ShardConfig = stopped_config(folder)?;
-        if !config.cluster.has_vault() {
+        if !config.cluster.has(Role::Vault) {
             return Err(AdminError::NoVault { folder: folder.to_owned(), name: Self::NAME });
         }
         let (store, key) = stopped_store(folder, &config, lock).await?;
@@ -387,6 +407,7 @@ impl Operated for Control {
             Request::Online => self.online().await,
             Request::Games => self.games().await,
             Request::Nodes => self.nodes().await,
+            Request::Drain { node, undo } => self.drain(node, undo).await,
             Request::HandOver => self.hand_over().await,
             Request::ServerIni => {
                 let place = |live: &Live| [json!(&*live.server_ini), json!(live.listen)];
@@ -443,6 +464,7 @@ fn node_json(node: &str, about: Option<&Description>, member: Option<&Member>) -
         "joined": joined,
         "heardMs": member.map(|member| member.heard.as_millis()),
         "behind": about.and_then(|about| about.behind),
+        "draining": about.is_some_and(|about| about.is_draining),
         "process": null,
     })
 }
@@ -462,6 +484,7 @@ fn standby_json(standby: &SeenStandby) -> Json {
         "joined": null,
         "heardMs": null,
         "behind": null,
+        "draining": false,
         "process": standby.process,
     })
 }

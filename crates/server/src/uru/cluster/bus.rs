@@ -121,4 +121,12 @@ impl Subjects {
     pub(super) fn down(&self, node: &str, process: u64) -> String {
         format!("{}.down.{node}.{process:016x}", self.prefix)
     }
+
+    /// Where players in ages of other processes are reached: one of them, or all.
+    pub(super) fn players(&self, one: Option<u32>) -> String {
+        match one {
+            Some(player) => format!("{}.player.{player}", self.prefix),
+            None => format!("{}.all", self.prefix),
+        }
+    }
 }

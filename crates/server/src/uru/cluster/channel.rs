@@ -195,6 +195,11 @@ impl Channel {
         })
     }
 
+    /// Whether everything has been acknowledged.
+    pub(super) fn is_idle(&self) -> bool {
+        self.outgoing.waiting.is_empty() && self.outgoing.frames.is_empty()
+    }
+
     /// Sends a frame at once, even if there is nothing to say.
     pub(super) fn greet(&mut self) {
         self.owes = true;

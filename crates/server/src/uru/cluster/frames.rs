@@ -27,6 +27,8 @@ pub(super) const MAX_ITEM: usize = 16 << 20;
 pub(super) const MAX_BODY: usize = MAX_ITEM - 64;
 /// The maximum length of a notice or report.
 const MAX_NOTICE: usize = 1_024;
+/// The maximum length of an order or report about ages.
+pub(super) const MAX_ORDER: usize = 8_192;
 /// The maximum length of a head.
 const MAX_HEAD: usize = 1_024;
 /// The maximum length of a node's name.
@@ -119,6 +121,12 @@ messages! {
         report "report": Bytes32<'a, MAX_NOTICE>,
     }
 
+    /// What the node says about itself and its ages. There is no answer.
+    5 AgesReport<'a> {
+        /// An encoded [`AgeReport`](super::ages::AgeReport). Unknown ones are skipped.
+        report "report": Bytes32<'a, MAX_ORDER>,
+    }
+
     /// What the process says about itself, for operators. There is no answer.
     40 Described<'a> {
         /// An encoded [`Description`](super::members::Description). Unknown ones are skipped.
@@ -154,6 +162,18 @@ messages! {
         session "session": u64,
         /// An encoded [`Notice`](crate::uru::vault::Notice).
         notice "notice": Bytes32<'a, MAX_NOTICE>,
+    }
+
+    /// What a node that runs ages has to do.
+    4 AgesOrder<'a> {
+        /// An encoded [`AgeOrder`](super::ages::AgeOrder). Unknown ones are skipped.
+        order "order": Bytes32<'a, MAX_ORDER>,
+    }
+
+    /// Whether the node should be without clients and new ages, so that it can be stopped.
+    40 Drain {
+        /// 1, or 0 if it should serve clients again.
+        is_draining "isDraining": u8,
     }
 }
 

@@ -6,6 +6,8 @@ use worldwire_core::testing::Target;
 use worldwire_core::{Bytes32, Messages, Sampler};
 use worldwire_uru::types::NetError;
 
+use super::admin::{AdminAnswer, AdminPart};
+use super::ages::{AgeOrder, AgeReport};
 use super::bus::Subjects;
 use super::frames::{
     Announcement, Cutter, DownItem, Head, UpItem, decode_frame, decode_item, encode_frame,
@@ -13,11 +15,16 @@ use super::frames::{
 };
 use super::leader::machine::{LeaderEvent, LeaderMachine};
 use super::link::machine::{LinkEvent, LinkMachine};
+use super::members::Description;
+use super::routes;
+use crate::uru::vault::ask::{Wire, decoded, encoded};
 
 /// All targets.
 pub(crate) const TARGETS: &[Target] = &[
     Target { name: "server_cluster_frame", run: frame, seeds: frames },
+    Target { name: "server_cluster_ages", run: ages, seeds: orders },
     Target { name: "server_cluster_machines", run: machines, seeds: operations },
+    Target { name: "server_cluster_routed", run: routes::fuzz, seeds: routes::seeds },
 ];
 
 /// Decodes a frame and the items in it.
@@ -66,6 +73,36 @@ fn frames() -> Vec<Vec<u8>> {
     seeds
 }
 
+/// Decodes an order and a report about ages, and what operators get.
+///
+/// # Panics
+/// If what was decoded is encoded to something else.
+fn ages(data: &[u8]) {
+    check_order::<AgeOrder>(data);
+    check_order::<AgeReport>(data);
+    check_order::<Description>(data);
+    check_order::<AdminPart>(data);
+    check_order::<AdminAnswer>(data);
+}
+
+fn check_order<W: Wire>(data: &[u8]) {
+    let Ok(order) = decoded::<W>(data) else { return };
+    let bytes = encoded(&order).expect("a decoded order can be encoded");
+    assert!(data.starts_with(&bytes), "{order:?} is encoded differently");
+}
+
+fn orders() -> Vec<Vec<u8>> {
+    let mut sampler = Sampler::new(1);
+    let mut seeds = Vec::new();
+    for _ in 0..8 {
+        seeds.extend(encoded(&AgeOrder::sample(&mut sampler)));
+        seeds.extend(encoded(&AgeReport::sample(&mut sampler)));
+        seeds.extend(encoded(&Description::sample(&mut sampler)));
+        seeds.extend(encoded(&AdminPart::sample(&mut sampler)));
+    }
+    seeds
+}
+
 fn head() -> Head<'static> {
     let node = Bytes32::new(&b"a"[..]);
     Head { node, process: 1, attempt: 1, incarnation: 1, ..Head::of(1) }
@@ -82,6 +119,8 @@ struct Cluster {
     up: Vec<u8>,
     down: Vec<u8>,
     sessions: Vec<u64>,
+    /// The latest one of the node.
+    incarnation: u64,
 }
 
 /// Lets a node and a leader work with each other, on a bus that also delivers arbitrary bytes. Each
@@ -98,6 +137,7 @@ fn machines(data: &[u8]) {
         up: Vec::new(),
         down: Vec::new(),
         sessions: Vec::new(),
+        incarnation: 0,
     };
     cluster.exchange();
     let mut rest = data;
@@ -111,7 +151,7 @@ fn machines(data: &[u8]) {
 impl Cluster {
     fn run(&mut self, operation: u8, value: u8, bytes: &[u8]) {
         let now = self.now;
-        match operation % 9 {
+        match operation % 11 {
             0 => self.link.received(now, bytes),
             1 => self.leader.received(now, bytes),
             2 => self.link.announced(now, bytes),
@@ -125,10 +165,17 @@ impl Cluster {
                     self.link.request(*session, 1, bytes.to_vec());
                 }
             }
-            _ => {
+            8 => {
                 if let Some(session) = self.sessions.get(usize::from(value)) {
                     self.link.end_session(*session);
                 }
+            }
+            9 => {
+                self.link.report_ages(&AgeReport::Expecting { request: value.into() });
+            }
+            _ => {
+                let order = AgeOrder::Revoke { number: value.into(), fence: 1 };
+                self.leader.order(self.incarnation, &order);
             }
         }
         self.exchange();
@@ -144,10 +191,14 @@ impl Cluster {
             let mut is_idle = true;
             while let Some(event) = self.leader.poll_event() {
                 is_idle = false;
-                if let LeaderEvent::Requested { from, number, body, .. } = event {
-                    let outcome =
-                        if body.is_empty() { Err(NetError::NotSupported) } else { Ok(body) };
-                    self.leader.reply(from, number, 0, outcome);
+                match event {
+                    LeaderEvent::Requested { from, number, body, .. } => {
+                        let outcome =
+                            if body.is_empty() { Err(NetError::NotSupported) } else { Ok(body) };
+                        self.leader.reply(from, number, 0, outcome);
+                    }
+                    LeaderEvent::Joined { incarnation, .. } => self.incarnation = incarnation,
+                    _ => {}
                 }
             }
             while let Some(event) = self.link.poll_event() {
@@ -206,6 +257,8 @@ fn operations() -> Vec<Vec<u8>> {
         vec![6, 0, 0, 5, 100, 0, 7, 0, 1, 9, 5, 200, 0, 6, 0, 0],
         // The end of a session that the node did not send.
         [&[6, 0, 0, 4, 1, length][..], &end, &[7, 0, 1, 3]].concat(),
+        // A report and an order about ages.
+        vec![9, 7, 0, 10, 7, 0],
         // A frame that has no items.
         vec![6, 0, 0, 3, 1, 6, 2, 0, 0, 0, 9, 9, 5, 20, 0],
     ]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 use crate::metrics::Metrics;
@@ -35,6 +35,8 @@ pub(in crate::uru) struct Description {
     pub(in crate::uru) players: u64,
     /// How many batches its copy of the vault lacks, at a standby.
     pub(in crate::uru) behind: Option<u64>,
+    /// Whether it gets no clients and no new ages.
+    pub(in crate::uru) is_draining: bool,
 }
 
 wire_struct! {
@@ -47,6 +49,7 @@ wire_struct! {
         ages: u64,
         players: u64,
         behind: Option<u64>,
+        is_draining: bool,
     }
 }
 
@@ -78,6 +81,15 @@ pub(in crate::uru) struct Member {
 pub(super) enum Question {
     /// All members.
     Members(oneshot::Sender<Vec<Member>>),
+    /// Drain a node, or let it serve clients again. The answer is whether there is such a member.
+    Drain {
+        /// Its name.
+        node: String,
+        /// Whether to drain it.
+        is_draining: bool,
+        /// The answer.
+        reply: oneshot::Sender<bool>,
+    },
 }
 
 /// Asks the task of the leader in this process, if there is one. Cheap to clone.
@@ -95,17 +107,17 @@ impl fmt::Debug for LeaderHandle {
 
 /// The other end of a [`LeaderHandle`].
 #[derive(Debug)]
-pub(in crate::uru) struct LeaderSeat {
+pub(in crate::uru) struct LeaderInbox {
     pub(super) questions: mpsc::Receiver<Question>,
     pub(super) traffic: Arc<Traffic>,
 }
 
 impl LeaderHandle {
-    pub(in crate::uru) fn new() -> (Self, LeaderSeat) {
+    pub(in crate::uru) fn new() -> (Self, LeaderInbox) {
         let (sender, questions) = mpsc::channel(MAX_QUESTIONS);
         let traffic = Arc::<Traffic>::default();
-        let seat = LeaderSeat { questions, traffic: Arc::clone(&traffic) };
-        (Self { questions: sender, traffic }, seat)
+        let inbox = LeaderInbox { questions, traffic: Arc::clone(&traffic) };
+        (Self { questions: sender, traffic }, inbox)
     }
 
     /// The members of the cluster, by name. Empty if this process leads none.
@@ -116,6 +128,16 @@ impl LeaderHandle {
         }
         let members = timeout(PATIENCE, members).await;
         members.ok().and_then(|members| members.ok()).unwrap_or_default()
+    }
+
+    /// Drains a node, or lets it serve clients again. Returns false if there is no such member.
+    pub(in crate::uru) async fn drain(&self, node: String, is_draining: bool) -> bool {
+        let (reply, done) = oneshot::channel();
+        let question = Question::Drain { node, is_draining, reply };
+        if self.questions.send(question).await.is_err() {
+            return false;
+        }
+        timeout(PATIENCE, done).await.is_ok_and(|done| done.unwrap_or(false))
     }
 
     /// Whether this process leads a cluster.
@@ -134,6 +156,8 @@ impl LeaderHandle {
 pub(in crate::uru) struct Traffic {
     /// Whether it is a member, or leads.
     pub(in crate::uru) is_connected: AtomicBool,
+    /// Whether an operator wants it to be without clients.
+    pub(in crate::uru) draining: watch::Sender<bool>,
     /// Bytes in messages to the bus.
     pub(in crate::uru) sent: AtomicU64,
     /// Bytes in messages from the bus.

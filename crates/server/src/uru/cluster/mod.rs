@@ -6,13 +6,19 @@
 //! | `frames` | their format |
 //! | `channel` | reliable streams of items over the bus |
 //! | `requests` | what nodes ask for besides requests to the vault |
+//! | `ages` | what the leader and nodes that run ages tell each other |
 //! | `members` | what operators see of the processes |
 //! | `permissions` | what each process may do on the bus |
 //! | `admin` | requests of operators at other processes than the leader |
 //! | `link` | a node's end: sessions and requests |
 //! | `leader` | the leader's end: nodes and their sessions |
+//! | `tenure` | how long a node may run an age |
+//! | `routes` | messages between ages of different processes |
 
 mod admin;
+#[cfg(test)]
+mod age_simulation;
+mod ages;
 mod bus;
 mod channel;
 mod frames;
@@ -20,22 +26,31 @@ mod frames;
 pub(crate) mod fuzzing;
 mod leader;
 mod link;
+#[cfg(test)]
+mod local;
 mod members;
 #[cfg(test)]
 mod memory;
 mod nats;
 mod permissions;
 mod requests;
+mod routes;
 #[cfg(test)]
 mod simulation;
+mod tenure;
 
 pub use bus::BusError;
 pub use permissions::{BusUser, BusUserError, nats_config};
 
 pub(in crate::uru) use admin::{RemoteOperators, forward};
+pub(in crate::uru) use ages::{AgeOrder, AgeReport, NodeInfo, Visit};
 pub(in crate::uru) use bus::Bus;
-pub(in crate::uru) use leader::{Leader, Leading};
-pub(in crate::uru) use link::Link;
+pub(in crate::uru) use leader::{Leader, Leading, NodeAges, NotExpected};
+pub(in crate::uru) use link::{Link, NodeEvent};
+#[cfg(test)]
+pub(in crate::uru) use local::{LocalBus, LocalLeader};
 pub(in crate::uru) use members::{Description, LeaderHandle, Member};
 pub(in crate::uru) use nats::Nats;
 pub(in crate::uru) use requests::{ClientReport, ENTER_AGE, EnterAge, EnteredAge};
+pub(in crate::uru) use routes::Routes;
+pub(in crate::uru) use tenure::Tenure;

@@ -114,13 +114,14 @@ impl Bus for Nats {
             })?;
             let (sender, messages) = mpsc::channel(MAX_RECEIVED);
             tokio::spawn(async move {
-                while let Some(message) = subscribed.next().await {
+                loop {
+                    let message = tokio::select! {
+                        message = subscribed.next() => message,
+                        () = sender.closed() => None,
+                    };
+                    let Some(message) = message else { break };
                     // Lost if there is no room.
-                    if let Err(mpsc::error::TrySendError::Closed(_)) =
-                        sender.try_send(message.payload.into())
-                    {
-                        break;
-                    }
+                    let _ = sender.try_send(message.payload.into());
                 }
             });
             Ok(messages)

@@ -9,6 +9,8 @@ use crate::uru::vault::ask::{Wire, unknown, wire_struct, wire_variants};
 
 /// The kinds of requests to the vault that clients of nodes can make.
 pub(super) const OF_CLIENTS: std::ops::Range<u16> = 1..100;
+/// The kinds of requests to the vault that ages of nodes can make.
+pub(super) const OF_AGES: std::ops::Range<u16> = 100..130;
 /// The kind of [`EnterAge`].
 pub(in crate::uru) const ENTER_AGE: u16 = 1_000;
 

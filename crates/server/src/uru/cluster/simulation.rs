@@ -19,12 +19,12 @@ use super::memory::{Delivery, Faults, MemoryBus};
 use crate::uru::vault::Notice;
 
 const SEEDS: &str = "WORLDWIRE_CLUSTER_SEEDS";
-const NODES: usize = 3;
-const MAX_LEADERS: u64 = 3;
-const TICK: Duration = Duration::from_millis(10);
+pub(super) const NODES: usize = 3;
+pub(super) const MAX_LEADERS: u64 = 3;
+pub(super) const TICK: Duration = Duration::from_millis(10);
 /// How long there are faults, and how long there are none afterwards.
-const BAD: Duration = Duration::from_secs(8);
-const GOOD: Duration = Duration::from_secs(10);
+pub(super) const BAD: Duration = Duration::from_secs(8);
+pub(super) const GOOD: Duration = Duration::from_secs(10);
 
 /// What is wrong with the program under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -281,6 +281,8 @@ impl World {
         while let Some(event) = node.machine.poll_event() {
             match event {
                 LinkEvent::Joined => self.joined += 1,
+                LinkEvent::Ordered(order) => return Err(format!("{order:?}")),
+                LinkEvent::Draining(_) => return Err("nobody drains it".to_owned()),
                 LinkEvent::Left(_) => {
                     require!(node.sessions.is_empty() && node.open.is_empty(), "{node:?}");
                 }
@@ -391,7 +393,7 @@ impl World {
 }
 
 /// Faults of all kinds, each in some of the histories.
-fn faults(sampler: &mut Sampler) -> Faults {
+pub(super) fn faults(sampler: &mut Sampler) -> Faults {
     let mut one_of = |values: [u64; 4]| values[usize::try_from(sampler.below(4)).unwrap()];
     let loss = one_of([0, 5, 50, 300]);
     let duplication = one_of([0, 10, 50, 200]);
@@ -414,11 +416,11 @@ fn faults(sampler: &mut Sampler) -> Faults {
     Faults { loss, duplication, delay, late, mute, deaf, paused }
 }
 
-fn time(sampler: &mut Sampler, most: Duration) -> Duration {
+pub(super) fn time(sampler: &mut Sampler, most: Duration) -> Duration {
     Duration::from_micros(sampler.below(u64::try_from(most.as_micros()).unwrap()))
 }
 
-fn seeds() -> u64 {
+pub(super) fn seeds() -> u64 {
     std::env::var(SEEDS).ok().map_or(200, |seeds| seeds.parse().unwrap())
 }
 

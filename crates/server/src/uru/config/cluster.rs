@@ -11,6 +11,9 @@ use crate::config::{ConfigError, SettingError, is_host};
 /// The maximum length of a name on the bus.
 const MAX_NAME: usize = 32;
 
+/// The longest hold. A process that cannot reach the database for longer ends.
+const MAX_HOLD: u32 = 30;
+
 /// What a process of a shard does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -38,16 +41,10 @@ impl Role {
 }
 
 impl Cluster {
-    /// Whether this process serves clients only, for a shard whose vault is elsewhere.
+    /// Whether this process has a role.
     #[must_use]
-    pub fn is_front(&self) -> bool {
-        self.roles == [Role::Front]
-    }
-
-    /// Whether this process can have the vault.
-    #[must_use]
-    pub fn has_vault(&self) -> bool {
-        self.roles.contains(&Role::Vault)
+    pub fn has(&self, role: Role) -> bool {
+        self.roles.contains(&role)
     }
 
     /// The files for the bus in a shard's directory: the key and the certificates.
@@ -66,11 +63,19 @@ impl Cluster {
         if let Some(other) = self.bus.iter().find(|server| !is_bus(server)) {
             return Err(SettingError::NotABus(other.clone()).of("cluster.bus"));
         }
-        match Role::ALL.iter().all(|role| self.roles.contains(role)) {
-            true => Ok(()),
-            false if !self.is_front() => Err(SettingError::Roles.of("cluster.roles")),
+        if self.max_players == 0 {
+            return Err(SettingError::Zero.of("cluster.max_players"));
+        }
+        if self.hold_seconds > MAX_HOLD {
+            let [max, found] = [MAX_HOLD, self.hold_seconds].map(|seconds| seconds as usize);
+            return Err(SettingError::TooLarge { max, found }.of("cluster.hold_seconds"));
+        }
+        match self.has(Role::Vault) {
+            true if Role::ALL.iter().all(|role| self.has(*role)) => Ok(()),
+            false if self.roles.is_empty() => Err(SettingError::Roles.of("cluster.roles")),
             false if self.bus.is_empty() => Err(SettingError::NoBus.of("cluster.bus")),
             false => Ok(()),
+            true => Err(SettingError::Roles.of("cluster.roles")),
         }
     }
 }

@@ -215,12 +215,20 @@ settings! {
         name: String = "shard".to_owned(),
         /// The name of this process, which no other process has.
         node: String = "a".to_owned(),
-        /// What this process does: ["front"] to serve logins and files for a shard whose vault and
-        /// ages are at another process, or ["front", "age", "vault"] for everything.
+        /// What this process does: ["front"] to serve logins and files, ["age"] to run ages, or
+        /// both, for a shard whose vault is at another process; or ["front", "age", "vault"] for
+        /// everything.
         roles: Vec<Role> = Role::ALL.to_vec(),
         /// At the leader: answer the commands of `worldwire uru` in the folders of other processes. A
         /// process that sends them can do everything that an operator can.
         node_commands: bool = true,
+        /// The number of players in ages that this process is meant for. Processes get new ages in
+        /// proportion to it.
+        max_players: u32 = 2_000,
+        /// How many seconds (at most 30) ages at other processes continue while this one, which has
+        /// the vault, cannot reach the database. An age whose process fails together with this one
+        /// starts elsewhere only after this time.
+        hold_seconds: u32 = 30,
         /// A file with the seed of this process' nkey for the bus. Empty for none.
         #[serde(serialize_with = "path_text")]
         bus_key: PathBuf = PathBuf::new(),
@@ -517,7 +525,9 @@ mod tests {
             bus = ["tls://10.0.0.1:4222", "nats://127.0.0.1:4222"]
             name = "mine"
             node = "front-1"
-            roles = ["front"]
+            roles = ["front", "age"]
+            max_players = 8
+            hold_seconds = 0
             bus_key = "bus.nk"
             bus_ca = "bus-ca.pem"
         "#;
@@ -627,12 +637,21 @@ mod tests {
         for (cluster, problem) in [
             (
                 "roles = [\"front\"]",
-                "cluster.bus: must be set for a front, because it has no vault of its own",
+                "cluster.bus: must be set for a process without the role \"vault\", because it has no \
+                 vault of its own",
             ),
             (
-                "roles = [\"age\"]",
-                "cluster.roles: must be [\"front\"], or all of \"front\", \"age\" and \"vault\"",
+                "roles = [\"age\", \"vault\"]",
+                "cluster.roles: must be \"front\", \"age\" or both, or all of \"front\", \"age\" and \
+                 \"vault\"",
             ),
+            (
+                "roles = []",
+                "cluster.roles: must be \"front\", \"age\" or both, or all of \"front\", \"age\" and \
+                 \"vault\"",
+            ),
+            ("max_players = 0", "cluster.max_players: must be at least 1"),
+            ("hold_seconds = 31", "cluster.hold_seconds: must be at most 30, not 31"),
             (
                 "node = \"A.b\"",
                 "cluster.node: must have 1 to 32 lowercase letters, digits and hyphens, not \"A.b\"",

@@ -3,14 +3,14 @@
 use std::collections::{BTreeSet, HashMap};
 
 /// Something about a player of an auth session.
-pub(super) trait OfSession {
+pub(in crate::uru) trait OfSession {
     /// The number of the auth session.
     fn session(&self) -> u64;
 }
 
 /// Something about each of some players.
 #[derive(Debug)]
-pub(super) struct BySession<V> {
+pub(in crate::uru) struct BySession<V> {
     by_player: HashMap<u32, V>,
     /// Sessions and their players.
     players: BTreeSet<(u64, u32)>,
@@ -24,7 +24,7 @@ impl<V> Default for BySession<V> {
 
 impl<V: OfSession> BySession<V> {
     /// Adds or replaces a player, and returns the old value.
-    pub(super) fn insert(&mut self, player: u32, value: V) -> Option<V> {
+    pub(in crate::uru) fn insert(&mut self, player: u32, value: V) -> Option<V> {
         let session = value.session();
         let old = self.by_player.insert(player, value);
         if let Some(old) = &old {
@@ -34,34 +34,39 @@ impl<V: OfSession> BySession<V> {
         old
     }
 
-    pub(super) fn remove(&mut self, player: u32) -> Option<V> {
+    pub(in crate::uru) fn remove(&mut self, player: u32) -> Option<V> {
         let old = self.by_player.remove(&player)?;
         self.players.remove(&(old.session(), player));
         Some(old)
     }
 
     /// Removes all players of a session.
-    pub(super) fn remove_session(&mut self, session: u64) {
+    pub(in crate::uru) fn remove_session(&mut self, session: u64) {
         let players: Vec<_> = self.players_of(session).collect();
         for player in players {
             self.remove(player);
         }
     }
 
-    pub(super) fn get(&self, player: u32) -> Option<&V> {
+    pub(in crate::uru) fn get(&self, player: u32) -> Option<&V> {
         self.by_player.get(&player)
     }
 
     /// The players of a session, by number.
-    pub(super) fn of_session(&self, session: u64) -> impl Iterator<Item = (u32, &V)> {
+    pub(in crate::uru) fn of_session(&self, session: u64) -> impl Iterator<Item = (u32, &V)> {
         self.players_of(session).filter_map(|player| Some((player, self.get(player)?)))
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &V)> {
+    pub(in crate::uru) fn iter(&self) -> impl Iterator<Item = (u32, &V)> {
         self.by_player.iter().map(|(player, value)| (*player, value))
     }
 
-    pub(super) fn len(&self) -> usize {
+    /// Changes values, but not their sessions.
+    pub(in crate::uru) fn change(&mut self, change: impl FnMut(&mut V)) {
+        self.by_player.values_mut().for_each(change);
+    }
+
+    pub(in crate::uru) fn len(&self) -> usize {
         self.by_player.len()
     }
 

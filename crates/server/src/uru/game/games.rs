@@ -21,14 +21,14 @@ use super::registry::{
     AgeRef, ClientInfo, ExpectedPlayer, PresentPlayer, Registry, Running, StartedGame, Tables,
 };
 use super::small_games::{GameRandom, templates};
-use crate::uru::cluster::{ClientReport, Link};
-use crate::uru::vault::age_states::{self, AgeRecord, PlayerIdentity};
+use crate::uru::cluster::{ClientReport, Link, NodeAges, Tenure};
+use crate::uru::vault::age_states::{self, AgeRecord, Owner, PlayerIdentity};
 use crate::uru::vault::{AgeFound, Vault};
 
 pub(in crate::uru) use super::registry::AgeFigures;
 
 /// How long a player may take to join an age after requesting it.
-const FRESH: Duration = Duration::from_secs(60);
+pub(super) const FRESH: Duration = Duration::from_secs(60);
 /// How often to retry a join that meets an ending age.
 const MAX_TRIES: usize = 3;
 /// The maximum number of queued commands for an age. Beyond that, connections wait.
@@ -66,7 +66,10 @@ impl Presence {
     /// Removes the player from all ages, because the session has another one now, or none.
     pub(in crate::uru) fn changed(&self) {
         match &self.ages {
-            Ages::Here(games) => games.auth_ended(self.auth),
+            Ages::Here(games) => {
+                games.0.nodes().session_ended(self.auth);
+                games.auth_ended(self.auth);
+            }
             Ages::Elsewhere(link) => link.report(self.auth, ClientReport::PlayerChanged),
         }
     }
@@ -112,6 +115,7 @@ impl Drop for Presence {
         // Elsewhere, the end of the session does this.
         if let Ages::Here(games) = &self.ages {
             games.0.tables().clients.remove(&self.auth);
+            games.0.nodes().session_ended(self.auth);
             games.auth_ended(self.auth);
         }
     }
@@ -157,6 +161,15 @@ pub(super) struct Membership {
     pub(super) commands: mpsc::Sender<Command>,
     /// The work that the player causes.
     pub(super) effort: Arc<Effort>,
+    /// The right of this process to run the age.
+    tenure: Option<Arc<Tenure>>,
+}
+
+impl Membership {
+    /// Whether the age must say nothing more to clients.
+    pub(super) fn is_over(&self) -> bool {
+        self.tenure.as_ref().is_some_and(|tenure| tenure.is_over())
+    }
 }
 
 impl Games {
@@ -170,12 +183,38 @@ impl Games {
         Self(Registry::new(vault, files, config, games, random))
     }
 
+    pub(super) fn registry(&self) -> &Registry {
+        &self.0
+    }
+
     /// Metrics of all ages.
     pub(in crate::uru) fn figures(&self) -> AgeFigures {
         self.0.figures()
     }
 
-    /// The running ages, by filename.
+    /// The ages of other processes, which this one leads.
+    pub(in crate::uru) fn nodes(&self) -> &NodeAges {
+        self.0.nodes()
+    }
+
+    /// Whether an age runs here.
+    pub(in crate::uru) fn is_here(&self, record: AgeRecord) -> bool {
+        let tables = self.0.tables();
+        match record.age {
+            0 => tables.hosts.values().any(|host| host.place.record == record),
+            number => tables.hosts.contains_key(&number),
+        }
+    }
+
+    /// Removes a player who has come to an age of another process.
+    pub(in crate::uru) fn remove_player(&self, player: u32) {
+        if let Some((age, serial)) = self.0.membership(player) {
+            // Sending fails if the age has ended.
+            tokio::spawn(async move { age.send(Command::Kick { player, serial }).await });
+        }
+    }
+
+    /// The running ages, by filename, with those of other processes that this one leads.
     pub(in crate::uru) fn running(&self) -> Vec<RunningAge> {
         let tables = self.0.tables();
         let age = |(number, host): (&u32, &Running)| {
@@ -183,11 +222,13 @@ impl Games {
             let mut players: Vec<_> =
                 there.map(|(player, present)| (player, present.since)).collect();
             players.sort_unstable();
-            let AgeRef { name, record } = &host.place;
+            let AgeRef { name, record, .. } = &host.place;
             let (filename, instance) = (name.clone(), record.instance);
             RunningAge { filename, instance, since: host.since, players }
         };
         let mut running: Vec<_> = tables.hosts.iter().map(age).collect();
+        drop(tables);
+        running.extend(self.0.nodes().running());
         running.sort_by(|one, other| {
             (&one.filename, one.instance.0).cmp(&(&other.filename, other.instance.0))
         });
@@ -199,7 +240,7 @@ impl Games {
         let tables = self.0.tables();
         let game = |(id, game): (&u32, &StartedGame)| {
             let StartedGame { place, game_type, template, since, players, .. } = game.clone();
-            let AgeRef { name: filename, record } = place;
+            let AgeRef { name: filename, record, .. } = place;
             let instance = record.instance;
             RunningGame { id: *id, game_type, template, filename, instance, since, players }
         };
@@ -247,7 +288,8 @@ impl Games {
             // Waits for a busy age. Sending fails if the age has ended.
             tokio::spawn(async move { commands.send(Command::DeliverToAll { packet }).await });
         }
-        Ok(players)
+        drop(tables);
+        Ok(players + self.0.nodes().announce(instance, sender, text))
     }
 
     /// Expects an auth session's player in an age that it requested.
@@ -263,7 +305,8 @@ impl Games {
             return Ok(());
         };
         let record = AgeRecord { age: found.age, instance: found.instance };
-        let place = AgeRef { name: name.to_owned(), record };
+        let owner = Owner { number, fence: 0 };
+        let place = AgeRef { name: name.to_owned(), record, owner, tenure: None };
         let player = identity.player;
         let since = Instant::now();
         let expected = ExpectedPlayer { since, auth, address, identity, number, place };
@@ -336,7 +379,9 @@ impl Games {
         for _ in 0..MAX_TRIES {
             let (host_serial, commands) = self.host(number, &expected.place)?;
             let (serial, effort, auth) = (self.0.next_serial(), Arc::default(), expected.auth);
-            let membership = Membership { player, serial, commands, effort: Arc::clone(&effort) };
+            let (tenure, fence) = (expected.place.tenure.clone(), expected.place.owner.fence);
+            let effort_there = Arc::clone(&effort);
+            let membership = Membership { player, serial, commands, effort: effort_there, tenure };
             let commands = place.insert(membership).commands.clone();
             let (reply, replied) = oneshot::channel();
             let (player, outbox) = (member.clone(), Arc::clone(outbox));
@@ -349,7 +394,8 @@ impl Games {
                     *place = None;
                     return Err(error);
                 }
-                let present = PresentPlayer { number, serial, auth, since: Instant::now() };
+                let since = Instant::now();
+                let present = PresentPlayer { number, fence, serial, auth, since };
                 if let Some((elsewhere, serial)) = self.0.came(member.id, present) {
                     // Sending fails if the age has ended.
                     let _ = elsewhere.send(Command::Kick { player: member.id, serial }).await;
@@ -368,6 +414,9 @@ impl Games {
         let mut tables = self.0.tables();
         if tables.is_closed {
             return Err(NetError::RemoteShutdown);
+        }
+        if place.is_over() {
+            return Err(NetError::AgeNotFound);
         }
         if let Some(running) = tables.hosts.get(&number) {
             return Ok((running.serial, running.commands.clone()));

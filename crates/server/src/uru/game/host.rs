@@ -13,6 +13,7 @@ use worldwire_uru::age::{Event, Instance, JoinRefused};
 use worldwire_uru::games::{GamePlayer, Refused};
 use worldwire_uru::types::NetError;
 
+use super::LAPSED;
 use super::command::{Arrival, Command};
 use super::drops::Drops;
 use super::outbox::{Outbox, hand_out};
@@ -59,6 +60,7 @@ impl Host {
         place: AgeRef,
         mut inbox: mpsc::Receiver<Command>,
     ) -> usize {
+        let ended = place.clone();
         let left = match Self::start(&registry, number, serial, place).await {
             Ok(host) => host.run(&mut inbox).await,
             Err(error) => {
@@ -67,6 +69,7 @@ impl Host {
             }
         };
         registry.over(number, serial);
+        registry.ended(&ended);
         // Players who tried to join meanwhile try again with a new host.
         inbox.close();
         while let Some(command) = inbox.recv().await {
@@ -107,8 +110,11 @@ impl Host {
             }
         }
         tracing::info!(name, number, states = instance.states().len(), "age started");
+        if let Some(tenure) = &place.tenure {
+            tracing::debug!(number, fence = tenure.fence, "owns");
+        }
         Ok(Self {
-            games: SmallGames::new(registry, serial, &place),
+            games: SmallGames::new(registry, writer.vault().clone(), serial, &place),
             registry: registry.clone(),
             number,
             serial,
@@ -124,9 +130,11 @@ impl Host {
     }
 
     async fn run(mut self, inbox: &mut mpsc::Receiver<Command>) -> usize {
-        while !self.is_over {
+        while !self.is_over && !self.must_be_silent() {
             let due = [self.instance.poll_timeout(), self.games.poll_timeout()];
             let due = due.into_iter().flatten().min().map(|due| self.started + due);
+            let end = self.place.tenure.as_ref().map(|tenure| tenure.end());
+            let due = due.into_iter().chain(end).min();
             tokio::select! {
                 command = inbox.recv() => {
                     self.handle(command.unwrap_or(Command::Stop));
@@ -139,8 +147,10 @@ impl Host {
                     }
                 }
                 () = until(due) => {
-                    self.instance.timeout(self.now());
-                    self.games.timeout(self.now());
+                    if !self.must_be_silent() {
+                        self.instance.timeout(self.now());
+                        self.games.timeout(self.now());
+                    }
                 }
                 () = self.games.work() => {}
                 news = self.writer.work() => {
@@ -151,10 +161,11 @@ impl Host {
             }
             self.settle();
         }
-        // Later joins wait for a new host.
-        for player in self.members.keys().copied().collect::<Vec<_>>() {
-            self.disconnect(player, "the age has ended");
+        if self.must_be_silent() {
+            return self.give_up();
         }
+        // Later joins wait for a new host.
+        self.disconnect_all("the age has ended");
         self.settle();
         self.dropped.report(&self.place.name);
         self.games.finish().await;
@@ -167,11 +178,34 @@ impl Host {
         left
     }
 
+    /// Whether the age must say nothing more, because another process may run it now.
+    fn must_be_silent(&self) -> bool {
+        self.place.is_over()
+    }
+
+    /// Ends the age without saving: the vault would refuse its states.
+    fn give_up(mut self) -> usize {
+        self.disconnect_all(LAPSED);
+        self.dropped.report(&self.place.name);
+        let (name, number) = (&self.place.name, self.number);
+        tracing::warn!(name, number, "age ended without saving: another process may run it now");
+        0
+    }
+
+    fn disconnect_all(&mut self, why: &'static str) {
+        for player in self.members.keys().copied().collect::<Vec<_>>() {
+            self.disconnect(player, why);
+        }
+    }
+
     fn now(&self) -> Duration {
         self.started.elapsed()
     }
 
     fn handle(&mut self, command: Command) {
+        if self.must_be_silent() {
+            return;
+        }
         let now = self.now();
         match command {
             Command::Join(arrival) => self.join(arrival),

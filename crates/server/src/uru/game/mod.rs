@@ -16,6 +16,10 @@
 //! Each age also has a manager of small games ([`small_games`]), to which `GameMgrMsg`s go. Its
 //! messages share the queue, the bounds and the order of the age's own.
 //!
+//! If the vault is at another process, that process chooses the node that runs an age, and may
+//! choose another one later. [`node`] carries out its orders. A node's ages and game connections say
+//! nothing more once their [tenure](super::cluster::Tenure) is over.
+//!
 //! Persistent states are in the vault ([`age_states`](super::vault::age_states)). Changes are
 //! written in batches, a moment later; failed writes are retried ([`state_writer`]). An operator
 //! can remove the states of an empty age
@@ -28,6 +32,7 @@ mod drops;
 mod files;
 mod games;
 mod host;
+mod node;
 mod outbox;
 mod pace;
 mod registry;
@@ -51,6 +56,7 @@ use worldwire_uru::message::game::server::{JoinAgeReply, ServerMessage};
 use worldwire_uru::types::NetError;
 
 pub(super) use announcement::{MAX_TEXT, can_be_shown};
+pub(in crate::uru) use by_session::{BySession, OfSession};
 pub(super) use files::AgeFiles;
 pub(super) use games::{AgeFigures, Games, Presence, RunningAge, RunningGame};
 pub use outbox::{Outbox, hand_out};
@@ -62,6 +68,8 @@ use command::Command;
 use games::Membership;
 use pace::{Effort, Pace};
 
+/// Why a connection ends when its age's tenure is over.
+const LAPSED: &str = "another process may run this age now";
 /// How many bytes are handed to the connection at once.
 const PORTION: usize = 64 << 10;
 /// How often an age learns that a silent client is still connected.
@@ -115,6 +123,7 @@ impl GameService {
                     let address = self.address;
                     tracing::info!(%address, player, number, ?error, count, "refused joins");
                 }
+                self.notice()?;
                 let result = joined.err().unwrap_or(NetError::Success);
                 let reply: ServerMessage<'_> =
                     JoinAgeReply { trans_id: request.trans_id, result }.into();
@@ -158,9 +167,10 @@ impl GameService {
         self.outbox.news().await;
     }
 
-    /// Ends the connection if the age has closed it.
+    /// Ends the connection if the age has closed it, or must say nothing more.
     pub(super) fn notice(&self) -> Flow {
-        match self.outbox.end() {
+        let is_over = self.membership.as_ref().is_some_and(|membership| membership.is_over());
+        match self.outbox.end().or(is_over.then_some(LAPSED)) {
             Some(why) => {
                 if let Some(count) = self.shared.figures.sent_away.count() {
                     tracing::info!(address = %self.address, why, count, "connection closed by the age");
@@ -177,6 +187,8 @@ impl GameService {
 
     /// Sends some of the queued messages.
     pub(super) fn room(&mut self, sender: &mut Sender) -> Flow {
+        // Otherwise what waits here could contradict what another process has sent.
+        self.notice()?;
         self.outbox.take(PORTION, &mut self.taken);
         for packet in self.taken.drain(..) {
             sent(sender.send(&packet.message().into()))?;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -17,8 +17,9 @@ use super::by_session::{BySession, OfSession};
 use super::command::Command;
 use super::files::AgeFiles;
 use super::small_games::GameRandom;
+use crate::uru::cluster::{AgeReport, NodeAges, Routes, Tenure};
 use crate::uru::vault::Vault;
-use crate::uru::vault::age_states::{self, AgeRecord, PlayerIdentity};
+use crate::uru::vault::age_states::{self, AgeRecord, Owner, PlayerIdentity};
 
 /// The registry of a shard's ages. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -27,12 +28,16 @@ pub(super) struct Registry(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     vault: Vault,
+    /// The ages of other processes, which this one leads.
+    nodes: NodeAges,
     files: Arc<AgeFiles>,
     config: Config,
     games: GamesConfig,
     game_ids: Arc<GameIds>,
     game_random: GameRandom,
     tables: Mutex<Tables>,
+    /// The way to ages of other processes.
+    routes: OnceLock<Routes>,
     next: AtomicU64,
     /// In the order of [`DropKind::ALL`].
     dropped: [AtomicU64; DropKind::ALL.len()],
@@ -66,6 +71,8 @@ pub(super) struct Tables {
     pub(super) clients: HashMap<u64, ClientInfo>,
     /// The games that players are in, by ID.
     pub(super) games: BTreeMap<u32, StartedGame>,
+    /// By the age's number. Empty at the process with the vault.
+    pub(super) tenures: HashMap<u32, HeldTenure>,
     pub(super) is_closed: bool,
 }
 
@@ -124,12 +131,33 @@ pub(super) struct AgeRef {
     pub(super) name: String,
     /// Its nodes; 0 for an age that is not in the vault.
     pub(super) record: AgeRecord,
+    /// On whose behalf it writes.
+    pub(super) owner: Owner,
+    /// The right of this process to run it; `None` at the process with the vault.
+    pub(super) tenure: Option<Arc<Tenure>>,
+}
+
+impl AgeRef {
+    /// Whether the age must say nothing more to clients.
+    pub(super) fn is_over(&self) -> bool {
+        self.tenure.as_ref().is_some_and(|tenure| tenure.is_over())
+    }
+}
+
+/// The latest tenure of an age at this process.
+#[derive(Debug)]
+pub(super) struct HeldTenure {
+    pub(super) tenure: Arc<Tenure>,
+    /// When the age was given back or taken away.
+    pub(super) ended: Option<Instant>,
 }
 
 /// A player in an age.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PresentPlayer {
     pub(super) number: u32,
+    /// The fence of the age's placement.
+    pub(super) fence: u64,
     pub(super) serial: u64,
     pub(super) auth: u64,
     pub(super) since: Instant,
@@ -159,12 +187,14 @@ impl Registry {
         game_random.fill(&mut first_id);
         Self(Arc::new(Inner {
             vault,
+            nodes: NodeAges::default(),
             files: files.into(),
             config,
             games,
             game_ids: GameIds::new(u32::from_le_bytes(first_id)).into(),
             game_random,
             tables: Mutex::default(),
+            routes: OnceLock::new(),
             next: AtomicU64::default(),
             dropped: Default::default(),
             refused: Default::default(),
@@ -180,8 +210,18 @@ impl Registry {
         self.0.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// From now on, messages also go to ages of other processes.
+    pub(super) fn route_over(&self, routes: Routes) {
+        // It is called once.
+        let _ = self.0.routes.set(routes);
+    }
+
     pub(super) fn vault(&self) -> &Vault {
         &self.0.vault
+    }
+
+    pub(super) fn nodes(&self) -> &NodeAges {
+        &self.0.nodes
     }
 
     pub(super) fn files(&self) -> &Arc<AgeFiles> {
@@ -261,10 +301,23 @@ impl Registry {
         present: PresentPlayer,
     ) -> Option<(mpsc::Sender<Command>, u64)> {
         let mut tables = self.tables();
+        if let Some(routes) = self.0.routes.get() {
+            routes.here(player);
+        }
+        let PresentPlayer { number, fence, auth, .. } = present;
+        self.report(AgeReport::Arrived { number, fence, player, auth });
         let before = tables.present.insert(player, present)?;
         let elsewhere = tables.hosts.get(&before.number);
         let elsewhere = elsewhere.filter(|_| before.number != present.number);
         elsewhere.map(|host| (host.commands.clone(), before.serial))
+    }
+
+    /// Where a player is, and the serial number of the membership there.
+    pub(super) fn membership(&self, player: u32) -> Option<(mpsc::Sender<Command>, u64)> {
+        let tables = self.tables();
+        let present = tables.present.get(player)?;
+        let host = tables.hosts.get(&present.number)?;
+        Some((host.commands.clone(), present.serial))
     }
 
     /// Removes an age that has ended, and its games.
@@ -284,9 +337,20 @@ impl Registry {
             return;
         }
         tables.present.remove(player);
+        if let Some(routes) = self.0.routes.get() {
+            routes.gone(player);
+        }
         let is_coming_back = tables.expected.get(player).is_some_and(|expected| {
             expected.number == present.number && expected.since > present.since
         });
+        if self.vault().link().is_some() {
+            // The leader records it.
+            if !is_coming_back {
+                let PresentPlayer { number, fence, .. } = present;
+                self.report(AgeReport::Departed { number, fence, player });
+            }
+            return;
+        }
         drop(tables);
         if record.age != 0 && !is_coming_back {
             let vault = self.vault().clone();
@@ -294,8 +358,25 @@ impl Registry {
         }
     }
 
-    /// Delivers a message to players in other ages. Busy ages miss it.
+    /// Reports something about this node's ages. Does nothing at the process with the vault.
+    fn report(&self, report: AgeReport) {
+        if let Some(link) = self.vault().link() {
+            link.report_ages(report);
+        }
+    }
+
+    /// Delivers a message to players in other ages, of this process and others. Busy ages miss it.
     pub(super) fn route(&self, packet: &Packet, players: &[u32]) {
+        self.deliver(packet, players);
+        let Some(routes) = self.0.routes.get() else { return };
+        let tables = self.tables();
+        for player in players.iter().filter(|player| tables.present.get(**player).is_none()) {
+            routes.send(Some(*player), packet);
+        }
+    }
+
+    /// Delivers a message to players in ages of this process. Busy ages miss it.
+    pub(super) fn deliver(&self, packet: &Packet, players: &[u32]) {
         let tables = self.tables();
         let mut ages: HashMap<u32, Vec<u32>> = HashMap::new();
         for player in players {
@@ -311,10 +392,18 @@ impl Registry {
         }
     }
 
-    /// Delivers a message to all players in all other ages.
+    /// Delivers a message to all players in all other ages, of this process and others.
     pub(super) fn route_to_all(&self, packet: &Packet, from: u32) {
+        self.deliver_to_all(packet, Some(from));
+        if let Some(routes) = self.0.routes.get() {
+            routes.send(None, packet);
+        }
+    }
+
+    /// Delivers a message to all players in all ages of this process but one. Busy ages miss it.
+    pub(super) fn deliver_to_all(&self, packet: &Packet, from: Option<u32>) {
         let tables = self.tables();
-        for (_, host) in tables.hosts.iter().filter(|(number, _)| **number != from) {
+        for (_, host) in tables.hosts.iter().filter(|(number, _)| Some(**number) != from) {
             let _ = host.commands.try_send(Command::DeliverToAll { packet: packet.clone() });
         }
     }

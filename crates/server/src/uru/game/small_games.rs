@@ -20,6 +20,7 @@ use worldwire_uru::types::Uuid;
 
 use super::registry::{AgeRef, Registry, StartedGame};
 use crate::uru::vault::Vault;
+use crate::uru::vault::age_states::Owner;
 use crate::uru::vault::markers::AT_ONCE;
 
 /// The source of random bytes for games. Clones share it.
@@ -72,10 +73,11 @@ pub(super) struct SmallGames {
 pub(super) type RefusedMessage = (u32, Refused);
 
 impl SmallGames {
-    pub(super) fn new(registry: &Registry, host: u64, place: &AgeRef) -> Self {
+    /// `vault` is the age's own handle.
+    pub(super) fn new(registry: &Registry, vault: Vault, host: u64, place: &AgeRef) -> Self {
         Self {
             manager: registry.game_manager(),
-            requests: Requests::new(registry.vault().clone()),
+            requests: Requests::new(vault, place.owner),
             registry: registry.clone(),
             host,
             place: place.clone(),
@@ -171,13 +173,14 @@ type Answers = Vec<(Ticket, MarkerAnswer)>;
 /// Requests to the vault.
 struct Requests {
     vault: Vault,
+    owner: Owner,
     waiting: VecDeque<(Ticket, MarkerRequest)>,
     running: Option<Pin<Box<dyn Future<Output = Answers> + Send>>>,
 }
 
 impl Requests {
-    fn new(vault: Vault) -> Self {
-        Self { vault, waiting: VecDeque::new(), running: None }
+    fn new(vault: Vault, owner: Owner) -> Self {
+        Self { vault, owner, waiting: VecDeque::new(), running: None }
     }
 
     fn is_idle(&self) -> bool {
@@ -192,9 +195,9 @@ impl Requests {
             }
             let count = self.waiting.len().min(AT_ONCE);
             let (tickets, requests): (Vec<_>, Vec<_>) = self.waiting.drain(..count).unzip();
-            let vault = self.vault.clone();
+            let (vault, owner) = (self.vault.clone(), self.owner);
             self.running = Some(Box::pin(async move {
-                tickets.into_iter().zip(vault.carry_out(requests).await).collect()
+                tickets.into_iter().zip(vault.carry_out(owner, requests).await).collect()
             }));
         }
         let Some(running) = &mut self.running else { return pending().await };

@@ -1,17 +1,22 @@
 //! Writes an age's states to the vault: the latest of each, one batch at a time.
+//!
+//! A session tells the age what others change. On a node, it also carries the age's requests, and
+//! ends when another process leads the cluster. It is then opened again, and what is stored is read
+//! again, because changes may have been missed.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::{Future, pending};
+use std::mem;
 use std::pin::Pin;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use worldwire_uru::sdl::ObjectKey;
 use worldwire_uru::types::{NetError, Uoid, Uuid};
 
 use super::registry::AgeRef;
 use crate::uru::vault::age_states::{
-    self, AgeRecord, END_WANTED, SETTINGS_CHANGED, StateChange, StateKey, StoredStates,
+    self, AgeRecord, END_WANTED, Owner, SETTINGS_CHANGED, StateChange, StateKey, StoredStates,
 };
 use crate::uru::vault::{Connection, Notice, Notices, Vault};
 
@@ -21,6 +26,8 @@ const BACK_OFF: Duration = Duration::from_secs(2);
 const MAX_KNOWN: usize = 4;
 /// How many times the last write is tried when the age ends.
 const LAST_TRIES: u32 = 4;
+/// The delay before the session is opened again.
+const REOPEN_AFTER: Duration = Duration::from_millis(250);
 
 /// Writes an age's states to the vault, and reports changes that others make there.
 pub(super) struct StateWriter {
@@ -28,8 +35,9 @@ pub(super) struct StateWriter {
     /// The age's filename.
     name: String,
     record: AgeRecord,
+    owner: Owner,
     /// The session that receives notices; `None` for an age that is not in the vault.
-    watch: Option<(Connection, Notices)>,
+    watch: Session,
     /// The SDL node.
     sdl: Option<u32>,
     /// The states last read from or written to the SDL node, the latest first.
@@ -38,6 +46,10 @@ pub(super) struct StateWriter {
     is_stale: bool,
     /// Whether the settings for all instances have changed.
     has_settings: bool,
+    /// Whether the session must be opened again.
+    is_lost: bool,
+    reading: Option<Reading>,
+    news: VecDeque<News>,
     /// A number that marks this age's revisions as its own.
     serial: u64,
     /// The number of revisions so far.
@@ -67,11 +79,27 @@ enum VaultEvent {
     Settings,
     /// The age must end if it is empty.
     EndWanted,
+    /// The session has ended.
+    Lost,
 }
 
 /// The outcome of a batch: its contents, and the nodes they were written to.
 type Saved = (Option<Vec<u8>>, Vec<StateChange>, Result<Vec<(StateKey, Option<u32>)>, NetError>);
 type Saving = Pin<Box<dyn Future<Output = Saved> + Send>>;
+
+/// What was read again.
+enum Read {
+    /// The age's state, unless it cannot be read.
+    Age(Option<Vec<u8>>),
+    /// The settings for all instances, if there are any.
+    Settings(Option<Vec<u8>>),
+    /// Everything, with a new session.
+    All(Session, StoredStates),
+}
+type Reading = Pin<Box<dyn Future<Output = Read> + Send>>;
+
+/// The session that receives notices; `None` for an age without one.
+type Session = Option<(Connection, Notices)>;
 
 impl StateWriter {
     pub(super) async fn open(
@@ -79,34 +107,38 @@ impl StateWriter {
         place: &AgeRef,
         serial: u64,
     ) -> Result<(Self, StoredStates), NetError> {
-        let (name, record) = (place.name.clone(), place.record);
-        let mut watch = None;
-        let mut stored = StoredStates::default();
-        if record.age != 0 {
-            let (connection, notices) = vault.connect().await?;
-            stored = age_states::load(&vault, connection.number(), &name, record).await?;
-            watch = Some((connection, notices));
-        }
+        let AgeRef { name, record, owner, .. } = place.clone();
+        let vault = vault.of_age();
+        let (watch, mut stored) = load(&vault, &name, record).await?;
         let sdl = stored.sdl.as_ref().map(|(node, _)| *node);
         let known = stored.sdl.as_ref().map(|(_, blob)| blob.clone()).into_iter().collect();
         let writer = Self {
             vault,
             name,
             record,
+            owner,
             watch,
             sdl,
             known,
             is_stale: false,
             has_settings: false,
+            is_lost: false,
+            reading: None,
+            news: VecDeque::new(),
             serial,
             revisions: 0,
             age: None,
             objects: BTreeMap::new(),
-            nodes: std::mem::take(&mut stored.nodes),
+            nodes: mem::take(&mut stored.nodes),
             saving: None,
             not_before: Instant::now(),
         };
         Ok((writer, stored))
+    }
+
+    /// The vault, for requests of the age.
+    pub(super) fn vault(&self) -> &Vault {
+        &self.vault
     }
 
     pub(super) fn keep_age(&mut self, blob: Vec<u8>) {
@@ -133,15 +165,17 @@ impl StateWriter {
 
     /// Writes states and waits for notices. Returns changes made by others. Cancel safe.
     pub(super) async fn work(&mut self) -> Option<News> {
-        if self.is_stale {
-            let blob = self.read_again().await;
-            self.is_stale = false;
-            return blob.map(News::Edited);
+        if let Some(news) = self.news.pop_front() {
+            return Some(news);
         }
-        if self.has_settings {
-            let settings = self.vault.age_settings(&self.name).await;
-            self.has_settings = false;
-            return settings.ok().flatten().map(News::Settings);
+        if self.reading.is_none() {
+            self.reading = self.read_again();
+        }
+        if let Some(reading) = &mut self.reading {
+            let read = reading.await;
+            self.reading = None;
+            self.learned(read);
+            return self.news.pop_front();
         }
         if self.saving.is_none() && !self.is_idle() {
             sleep_until(self.not_before).await;
@@ -165,19 +199,65 @@ impl StateWriter {
                 VaultEvent::Settings => self.has_settings = true,
                 VaultEvent::Age => self.is_stale = true,
                 VaultEvent::EndWanted => return Some(News::EndWanted),
+                // In one process, only the vault's end ends a session.
+                VaultEvent::Lost => self.is_lost = self.vault.link().is_some(),
             },
         }
         None
     }
 
-    /// The age's state in the vault, unless this age wrote it.
-    async fn read_again(&mut self) -> Option<Vec<u8>> {
-        let blob = age_states::age_state(&self.vault, self.sdl?).await.ok()?;
-        if blob.is_empty() || self.known.contains(&blob) {
-            return None;
+    /// Starts to read what others may have changed.
+    fn read_again(&mut self) -> Option<Reading> {
+        let vault = self.vault.clone();
+        if mem::take(&mut self.is_lost) {
+            let (name, record) = (self.name.clone(), self.record);
+            // Everything is read.
+            (self.is_stale, self.has_settings) = (false, false);
+            return Some(Box::pin(async move {
+                loop {
+                    sleep(REOPEN_AFTER).await;
+                    match load(&vault, &name, record).await {
+                        Ok((session, stored)) => break Read::All(session, stored),
+                        Err(error) => tracing::debug!(name, ?error, "cannot read an age again"),
+                    }
+                }
+            }));
         }
-        self.knows(blob.clone());
-        Some(blob)
+        if mem::take(&mut self.is_stale)
+            && let Some(node) = self.sdl
+        {
+            let read = async move { Read::Age(age_states::age_state(&vault, node).await.ok()) };
+            return Some(Box::pin(read));
+        }
+        if mem::take(&mut self.has_settings) {
+            let name = self.name.clone();
+            return Some(Box::pin(async move {
+                Read::Settings(vault.age_settings(&name).await.ok().flatten())
+            }));
+        }
+        None
+    }
+
+    /// Handles what was read.
+    fn learned(&mut self, read: Read) {
+        let (age, settings) = match read {
+            Read::Age(age) => (age, None),
+            Read::Settings(settings) => (None, settings),
+            Read::All(session, stored) => {
+                self.watch = session;
+                self.nodes = stored.nodes;
+                (stored.sdl.map(|(_, blob)| blob), stored.settings)
+            }
+        };
+        // Unless this age wrote it.
+        if let Some(blob) = age
+            && !blob.is_empty()
+            && !self.known.contains(&blob)
+        {
+            self.knows(blob.clone());
+            self.news.push_back(News::Edited(blob));
+        }
+        self.news.extend(settings.map(News::Settings));
     }
 
     fn knows(&mut self, blob: Vec<u8>) {
@@ -187,14 +267,14 @@ impl StateWriter {
 
     /// Starts to write all pending states.
     fn save(&mut self) -> Saving {
-        let (vault, record, sdl, owner) = (self.vault.clone(), self.record, self.sdl, self.serial);
+        let (vault, record, sdl, owner) = (self.vault.clone(), self.record, self.sdl, self.owner);
         let age = self.age.take();
         if let Some(blob) = &age {
             self.knows(blob.clone());
         }
         self.revisions += 1;
         let revision = revision(self.serial, self.revisions);
-        let objects = std::mem::take(&mut self.objects).into_iter();
+        let objects = mem::take(&mut self.objects).into_iter();
         let changes: Vec<StateChange> = objects
             .map(|(key, (object, blob))| {
                 let node = self.nodes.get(&key).copied();
@@ -245,6 +325,21 @@ impl StateWriter {
         }
     }
 
+    /// Opens the session again if it has ended.
+    async fn reopen_within(&mut self, patience: Duration) {
+        let has_ended = self.watch.as_ref().is_some_and(|(_, notices)| notices.has_ended());
+        self.is_lost |= has_ended && self.vault.link().is_some();
+        if self.reading.is_none() && self.is_lost {
+            self.reading = self.read_again();
+        }
+        if let Some(reading) = &mut self.reading
+            && let Ok(read) = timeout(patience, reading).await
+        {
+            self.reading = None;
+            self.learned(read);
+        }
+    }
+
     /// Writes all pending states, and returns how many could not be written.
     pub(super) async fn finish(&mut self) -> usize {
         for attempt in 0..=LAST_TRIES {
@@ -256,18 +351,33 @@ impl StateWriter {
                 break;
             }
             sleep_until(self.not_before).await;
+            self.reopen_within(BACK_OFF).await;
             self.saving = Some(self.save());
         }
         self.objects.len() + usize::from(self.age.is_some())
     }
 }
 
+/// Opens a session and reads everything stored about an age.
+async fn load(
+    vault: &Vault,
+    name: &str,
+    record: AgeRecord,
+) -> Result<(Session, StoredStates), NetError> {
+    if record.age == 0 && vault.link().is_none() {
+        return Ok((None, StoredStates::default()));
+    }
+    let (connection, notices) = vault.connect().await?;
+    vault.carry_by(&connection);
+    let stored = match record.age {
+        0 => StoredStates::default(),
+        _ => age_states::load(vault, connection.number(), name, record).await?,
+    };
+    Ok((Some((connection, notices)), stored))
+}
+
 /// Waits for a relevant notice. Cancel safe.
-async fn changed(
-    watch: &mut Option<(Connection, Notices)>,
-    sdl: Option<u32>,
-    serial: u64,
-) -> VaultEvent {
+async fn changed(watch: &mut Session, sdl: Option<u32>, serial: u64) -> VaultEvent {
     loop {
         let Some((_, notices)) = watch else { return pending().await };
         match notices.recv().await {
@@ -283,8 +393,10 @@ async fn changed(
                 }
             }
             Some(_) => {}
-            // The vault has ended the session.
-            None => *watch = None,
+            None => {
+                *watch = None;
+                return VaultEvent::Lost;
+            }
         }
     }
 }

@@ -47,6 +47,15 @@ pub(in crate::uru) struct AgeRecord {
     pub(in crate::uru) instance: Uuid,
 }
 
+/// On whose behalf an age's task writes: the placement that it runs by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    /// The number with which players join the age.
+    pub(in crate::uru) number: u32,
+    /// The fence of the placement; 0 in the process with the vault, whose ages need none.
+    pub(in crate::uru) fence: u64,
+}
+
 /// Everything stored about an age.
 #[derive(Debug, Default)]
 pub(in crate::uru) struct StoredStates {
@@ -212,6 +221,19 @@ impl VaultState {
         Ok(())
     }
 
+    /// The player of a session, if it has one.
+    pub(super) fn identity(&self, connection: ConnectionId) -> Option<PlayerIdentity> {
+        let session = self.playing(connection).ok()?;
+        let name = self.players().of(session.account).into_iter();
+        let name = name.into_iter().find(|summary| summary.id == session.player);
+        Some(PlayerIdentity {
+            account: session.account,
+            player: session.player,
+            name: name.map(|summary| summary.name).unwrap_or_default(),
+            is_admin: session.is_admin(),
+        })
+    }
+
     /// Records that a session's player has left its age, unless it has requested another one.
     fn left_age(&mut self, connection: ConnectionId, age: u32) -> Outcome<()> {
         match self.playing(connection) {
@@ -251,21 +273,27 @@ asks! {
     103 ReadSettings { name: String } -> Option<Vec<u8>>;
         |state, _id| state.read_settings(name)
 
-    /// Writes the state of an age. `owner` is the serial number of the task that runs it.
-    104 SaveState { owner: u64, node: u32, revision: Uuid, blob: Vec<u8> } -> (), needs node;
+    /// Writes the state of an age.
+    104 SaveState { owner: Owner, node: u32, revision: Uuid, blob: Vec<u8> } -> (), needs node,
+        owned by owner;
         |state, _id| {
-            // One process runs an age in one task, so every owner is the right one.
-            let _ = owner;
+            state.check_placement(*owner)?;
+            if owner.fence != 0 && state.age_states(owner.number) != Some(*node) {
+                return Err(NetError::VaultNodeAccessViolation.into());
+            }
             let blob_1 = Some(NodeBlob::new(blob.clone()));
             state.change_node(*node, Some(*revision), VaultNode { blob_1, ..VaultNode::default() })
         }
 
     /// Writes or removes states of objects. Returns their nodes. States that are too large for the
-    /// vault are skipped. `owner` is the serial number of the task that runs the age.
-    105 SaveObjects { owner: u64, record: AgeRecord, changes: Arc<[StateChange]> }
-        -> Vec<Option<u32>>;
+    /// vault are skipped.
+    105 SaveObjects { owner: Owner, record: AgeRecord, changes: Arc<[StateChange]> }
+        -> Vec<Option<u32>>, owned by owner;
         |state, _id| {
-            let _ = owner;
+            state.check_placement(*owner)?;
+            if owner.fence != 0 && owner.number != record.age {
+                return Err(NetError::VaultNodeAccessViolation.into());
+            }
             let places = changes.iter().map(|change| match state.change_state(*record, change) {
                 Err(Stop::Refused(NetError::InvalidParameter)) => Ok(change.node),
                 outcome => outcome,
@@ -275,21 +303,19 @@ asks! {
 
     /// Finds the player of an auth session, if it has one.
     106 FindPlayer {} -> Option<PlayerIdentity>;
-        |state, id| {
-            let Ok(session) = state.playing(id) else { return Ok(None) };
-            let name = state.players().of(session.account).into_iter();
-            let name = name.into_iter().find(|summary| summary.id == session.player);
-            Ok(Some(PlayerIdentity {
-                account: session.account,
-                player: session.player,
-                name: name.map(|summary| summary.name).unwrap_or_default(),
-                is_admin: session.is_admin(),
-            }))
-        }
+        |state, id| Ok(state.identity(id))
 
     /// Records that the player of an auth session has left an age.
     107 RecordLeft { age: u32 } -> ();
         |state, id| state.left_age(id, *age)
+}
+
+#[cfg(test)]
+impl SaveObjects {
+    /// A request that changes nothing.
+    pub(super) fn nothing(owner: Owner, record: AgeRecord) -> Self {
+        Self { owner, record, changes: Vec::new().into() }
+    }
 }
 
 /// The reply to [`Watch`].
@@ -349,10 +375,10 @@ impl Vault {
     }
 }
 
-/// Writes an age's own state. `owner` is the serial number of the task that runs the age.
+/// Writes an age's own state.
 pub(in crate::uru) async fn save_age(
     vault: &Vault,
-    owner: u64,
+    owner: Owner,
     node: u32,
     revision: Uuid,
     blob: Vec<u8>,
@@ -363,11 +389,10 @@ pub(in crate::uru) async fn save_age(
 }
 
 /// Writes states of objects in transactions of at most [`AT_ONCE`]. Returns their nodes. States
-/// that are too large for the vault are skipped. `owner` is the serial number of the task that runs
-/// the age.
+/// that are too large for the vault are skipped.
 pub(in crate::uru) async fn save_objects(
     vault: &Vault,
-    owner: u64,
+    owner: Owner,
     record: AgeRecord,
     changes: &[StateChange],
 ) -> Result<Vec<(StateKey, Option<u32>)>, NetError> {

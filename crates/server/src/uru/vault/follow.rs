@@ -66,15 +66,19 @@ impl Copied for VaultCopy {
 impl Vault {
     /// Serves a vault that this process has taken over.
     pub(crate) async fn lead(led: Led<VaultCopy>) -> Result<Self, VaultError> {
-        let Led { store, copy: VaultCopy { mut state, clock, missed }, position, lease } = led;
+        let Led { store, copy: VaultCopy { mut state, clock, missed }, position, lease, is_clean } =
+            led;
         // There may have been no passwords yet when the copy was made.
         if !state.check_key(&store.settings().await?) {
             return Err(VaultError::OtherKey);
         }
         state.finish_loading()?;
+        state.load_placements(store.placements().await?);
         let sessions = store.sessions().await?;
         state.load_sessions(sessions, position.epoch, missed.into_notices());
-        Self::start(store, state, clock, position, Some(lease)).await
+        let mut vault = Self::start(store, state, clock, position, Some(lease)).await?;
+        vault.set_follows_failure(!is_clean);
+        Ok(vault)
     }
 }
 

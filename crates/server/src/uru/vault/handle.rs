@@ -80,6 +80,10 @@ pub struct Vault {
     epoch: u64,
     /// Leads to the process with the vault, if it is not this one.
     link: Option<Link>,
+    /// Whether the previous process may still believe that it has the vault.
+    follows_failure: bool,
+    /// The session by which requests of no session travel over the link.
+    carrier: Arc<AtomicU64>,
 }
 
 impl fmt::Debug for Vault {
@@ -205,12 +209,34 @@ impl Vault {
             lease: None,
             epoch: 0,
             link: Some(link),
+            follows_failure: false,
+            carrier: Arc::default(),
         }
+    }
+
+    /// A handle for one age, whose requests of no session travel over the link by the session that
+    /// [`carry_by`](Self::carry_by) names.
+    pub(in crate::uru) fn of_age(&self) -> Self {
+        Self { carrier: Arc::default(), ..self.clone() }
+    }
+
+    /// Names the session for requests of no session. Clones of this handle use it, too.
+    pub(in crate::uru) fn carry_by(&self, session: &Connection) {
+        self.carrier.store(session.id.0, Ordering::Relaxed);
     }
 
     /// Leads to the process with the vault, if it is not this one.
     pub(in crate::uru) fn link(&self) -> Option<&Link> {
         self.link.as_ref()
+    }
+
+    pub(super) fn set_follows_failure(&mut self, follows: bool) {
+        self.follows_failure = follows;
+    }
+
+    /// Whether the previous process may still believe that it has the vault.
+    pub(in crate::uru) fn follows_failure(&self) -> bool {
+        self.follows_failure
     }
 
     /// The epoch in which this process claimed the database.
@@ -240,6 +266,8 @@ impl Vault {
             lease,
             epoch,
             link: None,
+            follows_failure: false,
+            carrier: Arc::default(),
         }
     }
 
@@ -480,6 +508,9 @@ impl Vault {
     ) -> Result<(A::Reply, u64), NetError> {
         if self.link.is_some() {
             let body = encoded(&ask).map_err(|_| NetError::InvalidParameter)?;
+            let carrier = ConnectionId(self.carrier.load(Ordering::Relaxed));
+            let is_of_none = connection == ConnectionId::NONE;
+            let connection = if is_of_none { carrier } else { connection };
             return self.ask_elsewhere(connection, A::KIND, body).await;
         }
         let needs = ask.needs();
@@ -580,6 +611,18 @@ impl Connection {
 }
 
 impl Connection {
+    /// Runs a request of this session that no other process can make.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        request: impl Fn(&mut VaultState, ConnectionId) -> Outcome<T> + Send + 'static,
+    ) -> Result<T, NetError> {
+        let id = self.id;
+        let (value, sent) =
+            self.vault.call(Some(id), None, move |state| request(state, id)).await?;
+        self.mark.fetch_max(sent, Ordering::AcqRel);
+        Ok(value)
+    }
+
     /// Makes a request of another kind at the process with the vault.
     pub(in crate::uru) async fn ask_leader<R: Wire>(
         &self,
@@ -608,6 +651,11 @@ impl Notices {
         let notice = self.notices.recv().await?;
         self.taken += 1;
         Some(notice)
+    }
+
+    /// Whether the vault has ended the session. Some notices may still be there.
+    pub(in crate::uru) fn has_ended(&self) -> bool {
+        self.notices.is_closed()
     }
 
     /// The next notice that must be sent before the reply of the method that returned last, if

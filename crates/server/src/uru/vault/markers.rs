@@ -27,6 +27,7 @@ use worldwire_uru::games::{GameText, Marker, MarkerAnswer, MarkerRequest, Marker
 use worldwire_uru::types::{NetError, TermStr, Uuid};
 use worldwire_uru::vault::{NodeBlob, NodeType, VaultNode};
 
+use super::age_states::Owner;
 use super::ask::asks;
 use super::content::{Facts, decode};
 use super::graph::Graph;
@@ -71,8 +72,12 @@ pub(super) fn facts(node: &VaultNode<'_>) -> Facts {
 
 asks! {
     /// Carries out requests of marker games in one transaction, in order.
-    120 CarryOut { requests: Vec<MarkerRequest> } -> Vec<MarkerAnswer>;
-        |state, _id| requests.iter().map(|request| state.try_markers(request)).collect()
+    120 CarryOut { owner: Owner, requests: Vec<MarkerRequest> } -> Vec<MarkerAnswer>,
+        owned by owner;
+        |state, _id| {
+            state.check_placement(*owner)?;
+            requests.iter().map(|request| state.try_markers(request)).collect()
+        }
 
     /// Finds the names of marker games.
     121 NameGames { templates: BTreeSet<Uuid> } -> BTreeMap<Uuid, String>;
@@ -88,10 +93,11 @@ impl Vault {
     /// the commit; if it fails, all are [`MarkerAnswer::Failed`].
     pub(in crate::uru) async fn carry_out(
         &self,
+        owner: Owner,
         requests: Vec<MarkerRequest>,
     ) -> Vec<MarkerAnswer> {
         let count = requests.len();
-        match self.ask(ConnectionId::NONE, CarryOut { requests }).await {
+        match self.ask(ConnectionId::NONE, CarryOut { owner, requests }).await {
             Ok((answers, _)) => answers,
             Err(error) => {
                 tracing::warn!(?error, count, "cannot carry out requests of marker games");

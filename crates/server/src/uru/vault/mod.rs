@@ -60,6 +60,7 @@ pub(in crate::uru) mod markers;
 mod model;
 mod operations;
 mod own_ages;
+pub(crate) mod placements;
 mod players;
 mod prune;
 mod requests;
@@ -69,6 +70,8 @@ mod session;
 mod steps;
 mod tables;
 mod task;
+#[cfg(test)]
+pub(in crate::uru) mod testing;
 mod trees;
 
 pub use accounts::{AccountSummary, LoggedIn, PasswordSet};

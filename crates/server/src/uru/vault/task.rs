@@ -176,6 +176,7 @@ impl Task {
         let position = store.claim().await?;
         load_rows(&*store, &mut state).await?;
         state.finish_loading()?;
+        state.load_placements(store.placements().await?);
         Self::start(store, state, clock, position, None, reports).await
     }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 use worldwire_server::store::{
-    AccountRow, Change, Changes, CharacterRow, Ledger, NodeRow, Pending, Position, RefRow,
-    ScoreRow, SettingRow, Store, StoreError,
+    AccountRow, Change, Changes, CharacterRow, Ledger, NodeRow, Pending, PlacementRow, Position,
+    RefRow, ScoreRow, SettingRow, Store, StoreError,
 };
 
 /// The outcome of a commit.
@@ -114,6 +114,7 @@ impl Memory {
                     | Change::DeleteNode(_)
                     | Change::DeleteRef { .. }
                     | Change::DeleteScore(_)
+                    | Change::DeletePlacement(_)
             );
             if removes {
                 rows.remove(key)
@@ -223,6 +224,7 @@ impl Store for Memory {
     reads! {
         refs: RefRow = PutRef;
         scores: ScoreRow = PutScore;
+        placements: PlacementRow = PutPlacement;
     }
 
     fn nodes_behind(&self, id: u32, most: u32) -> Pending<'_, Vec<NodeRow>> {

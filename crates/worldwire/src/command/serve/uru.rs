@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use worldwire_net::{Signal, Stop};
 use worldwire_server::uru::admin::Control;
+use worldwire_server::uru::config::Role;
 use worldwire_server::uru::{Shard, ShardConfig, Standby};
 use worldwire_uru::crypt::key::PrimeKind;
 
@@ -33,9 +34,9 @@ const SHOWN: Shown = Shown {
 };
 
 pub(super) async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), Failure> {
-    let mut stop = Some(Stop::new());
-    let signal = stop.as_ref().map_or_else(Signal::never, Stop::signal);
-    let mut interruption = None;
+    let stop = Stop::new();
+    let signal = stop.signal();
+    let (mut stop, mut interruption) = (Some(stop), None);
     // Handle Ctrl-C before printing anything: a script may treat the output as the sign to
     // continue.
     let mut handle = || {
@@ -43,12 +44,9 @@ pub(super) async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), F
             interruption = Some(Interruption::ask_first(move || stop.stop()));
         }
     };
-    loop {
+    let stopped = loop {
         let Some(shard) = open(arguments, &signal, &mut handle, common).await? else {
-            if !common.quiet {
-                say("worldwire: the standby stopped");
-            }
-            return Ok(());
+            break "the standby stopped";
         };
         let page = match arguments.inspect {
             Some(at) => {
@@ -75,11 +73,13 @@ pub(super) async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), F
             page.ended().await;
         }
         served.map_err(|error| Failure::Run(error.to_string()))?;
-        if !common.quiet {
-            say("worldwire: the shard stopped");
-        }
-        return Ok(());
+        break "the shard stopped";
+    };
+    drop(interruption);
+    if !common.quiet {
+        say(format_args!("worldwire: {stopped}"));
     }
+    Ok(())
 }
 
 /// Opens the shard; with `--standby`, only once this process has taken it over. Returns `None` after
@@ -150,9 +150,14 @@ fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(),
         let (host, port) = shard.public_address();
         say(format_args!("worldwire: clients connect to {host}:{port}"));
         let cluster = &shard.config().cluster;
-        if cluster.is_front() {
+        if !cluster.has(Role::Vault) {
+            let kind = match (cluster.has(Role::Front), cluster.has(Role::Age)) {
+                (true, true) => "front and age node",
+                (true, false) => "front",
+                (false, _) => "age node",
+            };
             say(format_args!(
-                "worldwire: front `{}`: the leader of `{}` has the vault and runs the ages; it must be running",
+                "worldwire: {kind} `{}`: the leader of `{}` has the vault; it must be running",
                 cluster.node, cluster.name
             ));
         }

@@ -19,6 +19,18 @@ pub(crate) fn run(command: &UruCluster, common: &Common) -> Result<(), Failure> 
             let nodes = ask(&shard.shard, Request::Nodes, Vec::new())?;
             if shard.json { print_lines(&nodes) } else { print(&table(&nodes)) }
         }
+        UruCluster::Drain { node, undo, shard } => {
+            let request = Request::Drain { node: node.clone(), undo: *undo };
+            let done = ask(&shard.shard, request, Vec::new())?;
+            let text = match undo {
+                true => "serves clients again",
+                false => {
+                    "is being drained; `worldwire uru cluster list` shows its clients and players"
+                }
+            };
+            common.note(node, text);
+            if shard.json { print_lines(&done) } else { Ok(()) }
+        }
         UruCluster::Lead { shard } => {
             let standbys = ask(&shard.shard, Request::HandOver, Vec::new())?;
             let names: Vec<_> = standbys.iter().map(|standby| text(&standby["process"])).collect();
@@ -64,6 +76,9 @@ fn table(nodes: &[Json]) -> String {
         let mut roles: Vec<_> = one["roles"].as_array().into_iter().flatten().map(text).collect();
         if one["leader"] == true {
             roles.insert(0, "leader".to_owned());
+        }
+        if one["draining"] == true {
+            roles.push("draining".to_owned());
         }
         let _ = write!(out, "{name}  {}", roles.join(", "));
         for key in ["version", "address"] {

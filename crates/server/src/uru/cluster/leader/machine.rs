@@ -9,11 +9,12 @@ use std::time::Duration;
 use worldwire_core::Bytes32;
 use worldwire_uru::types::NetError;
 
+use super::super::ages::{AgeOrder, AgeReport, encoded_order};
 use super::super::bus::Subjects;
 use super::super::channel::{Channel, ChannelError};
 use super::super::frames::{
-    Announcement, DownItem, Head, Notified, Reply, SessionEnded, UpItem, decode_frame, decode_item,
-    encode_frame,
+    AgesOrder, Announcement, DownItem, Drain, Head, Notified, Reply, SessionEnded, UpItem,
+    decode_frame, decode_item, encode_frame,
 };
 use super::super::members::{Description, Member};
 use super::super::requests::ClientReport;
@@ -64,7 +65,7 @@ pub(in super::super) enum GiveUpReason {
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) enum LeaderEvent {
     /// A node has joined.
-    Joined { node: String, incarnation: u64 },
+    Joined { node: String, incarnation: u64, process: u64 },
     /// A client has connected to a node.
     Opened(RemoteSession),
     /// A session has ended, because its client disconnected or its node was given up.
@@ -73,6 +74,8 @@ pub(in super::super) enum LeaderEvent {
     Requested { from: RemoteSession, number: u64, kind: u16, body: Vec<u8> },
     /// Something has happened to a client.
     Reported { from: RemoteSession, report: ClientReport },
+    /// A node says something about itself or its ages.
+    AgesReported { incarnation: u64, report: AgeReport },
     /// A node was given up. All its sessions have ended.
     Left { node: String, incarnation: u64, reason: GiveUpReason },
 }
@@ -159,7 +162,8 @@ impl LeaderMachine {
             self.members.insert(name.to_owned(), head.incarnation);
             self.give_up(latest, GiveUpReason::Replaced);
             let (node, incarnation) = (name.to_owned(), head.incarnation);
-            self.events.push_back(LeaderEvent::Joined { node, incarnation });
+            let process = head.process;
+            self.events.push_back(LeaderEvent::Joined { node, incarnation, process });
         }
         let Some(node) = self.nodes.get_mut(&head.incarnation) else { return };
         let mut items = Vec::new();
@@ -212,6 +216,21 @@ impl LeaderMachine {
         }
     }
 
+    /// Gives a node an order about ages. Returns false if the node was given up, or the order is too
+    /// long.
+    pub(in super::super) fn order(&mut self, incarnation: u64, order: &AgeOrder) -> bool {
+        let Some(order) = encoded_order(order) else { return false };
+        let Some(node) = self.nodes.get_mut(&incarnation) else { return false };
+        let item = DownItem::from(AgesOrder { order: Bytes32::new(order) });
+        match node.channel.push(&item) {
+            Ok(()) => true,
+            Err(error) => {
+                self.give_up(incarnation, error.into());
+                false
+            }
+        }
+    }
+
     /// Gives up all nodes, and tells them so, which is faster than a timeout.
     pub(in super::super) fn close(&mut self) {
         while let Some((&incarnation, node)) = self.nodes.first_key_value() {
@@ -243,6 +262,20 @@ impl LeaderMachine {
             .collect();
         members.sort_by(|one, other| one.node.cmp(&other.node));
         members
+    }
+
+    /// Drains a node, or lets it serve clients again. Returns false if there is no such member.
+    pub(in super::super) fn drain(&mut self, name: &str, is_draining: bool) -> bool {
+        let Some(&incarnation) = self.members.get(name) else { return false };
+        let Some(node) = self.nodes.get_mut(&incarnation) else { return false };
+        let item = DownItem::from(Drain { is_draining: is_draining.into() });
+        match node.channel.push(&item) {
+            Ok(()) => true,
+            Err(error) => {
+                self.give_up(incarnation, error.into());
+                false
+            }
+        }
     }
 
     /// How many frames were sent again.
@@ -366,9 +399,17 @@ impl LeaderMachine {
                     self.events.push_back(LeaderEvent::Reported { from, report });
                 }
             }
+            UpItem::AgesReport(it) => {
+                // Otherwise it is a newer version's.
+                if let Ok(report) = decoded(&it.report) {
+                    self.events.push_back(LeaderEvent::AgesReported { incarnation, report });
+                }
+            }
             UpItem::Described(it) => {
                 // Otherwise it is a newer version's.
-                node.description = decoded(&it.description).ok().or(node.description.take());
+                if let Ok(description) = decoded(&it.description) {
+                    node.description = Some(description);
+                }
             }
         }
         Ok(())

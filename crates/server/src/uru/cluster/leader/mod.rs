@@ -4,6 +4,8 @@
 //! this process, so notices and replies are in the same order.
 
 pub(super) mod machine;
+mod nodes;
+pub(super) mod scheduler;
 
 use std::collections::HashMap;
 use std::future::ready;
@@ -13,35 +15,46 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep_until};
-use tracing::{info, warn};
+use tokio::time::{Instant, sleep, sleep_until};
+use tracing::{debug, info, warn};
 use worldwire_uru::types::NetError;
 
 use super::admin::{ADMIN, Dialogue, RemoteOperators};
 use super::bus::{Bus, BusError, Messages, Pending, Publisher, Subjects};
-use super::members::{LeaderSeat, Question, Traffic};
-use super::requests::{ClientReport, ENTER_AGE, OF_CLIENTS, address};
+use super::members::{LeaderInbox, Question, Traffic};
+use super::requests::{ClientReport, ENTER_AGE, OF_AGES, OF_CLIENTS, address};
+use crate::store::lease::VALID;
 use crate::uru::Shared;
 use crate::uru::game::Presence;
+use crate::uru::vault::age_states;
 use crate::uru::vault::ask::{Ask, ForKind, decoded, encoded, for_kind};
-use crate::uru::vault::{Connection, Notice, Notices};
-use machine::{LeaderEvent, LeaderMachine, RemoteSession};
+use crate::uru::vault::placements::Placement;
+use crate::uru::vault::{Connection, Notice, Notices, Vault};
+use machine::{GiveUpReason, LeaderEvent, LeaderMachine, RemoteSession};
+use scheduler::Scheduler;
 
 pub(super) use machine::MAX_REQUESTS;
+pub(in crate::uru) use nodes::NodeAges;
+pub(in crate::uru) use scheduler::NotExpected;
 
 /// How many messages are handled at once.
 const MAX_AT_ONCE: usize = 256;
 /// How long the last messages may take.
 const GOODBYE: Duration = Duration::from_secs(1);
+/// The delay before a failed request of the leader itself is repeated.
+const BACK_OFF: Duration = Duration::from_millis(500);
+/// How often to look for players in ages of nodes who are not online.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// How often to look whether a database that was away is back.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// What a process needs to lead others.
 #[derive(Debug)]
 pub(in crate::uru) struct Leading {
-    pub(in crate::uru) bus: Arc<dyn Bus>,
     /// Answers operators at other processes, if they may ask.
     pub(in crate::uru) operators: Option<RemoteOperators>,
     /// For operators at this process.
-    pub(in crate::uru) seat: LeaderSeat,
+    pub(in crate::uru) inbox: LeaderInbox,
 }
 
 /// The leader's task.
@@ -54,23 +67,40 @@ pub(in crate::uru) struct Leader {
 impl Leader {
     /// Leads a cluster in an epoch of the vault.
     pub(in crate::uru) async fn start(
+        bus: Arc<dyn Bus>,
         leading: Leading,
         cluster: &str,
         epoch: u64,
         shared: Arc<Shared>,
     ) -> Result<Self, BusError> {
-        let Leading { bus, operators, seat } = leading;
+        let Leading { operators, inbox } = leading;
+        let hold = Duration::from_secs(shared.config.cluster.hold_seconds.into());
         let machine = LeaderMachine::new(Subjects::of(cluster), epoch, Duration::ZERO);
-        let start = Instant::now();
         let frames = bus.subscribe(&machine.subscription()).await?;
+        let stored = placements(&shared.vault).await;
+        let start = Instant::now();
+        let old_leader = if shared.vault.follows_failure() { hold } else { Duration::ZERO };
+        let nodes = shared.games.nodes().clone();
+        nodes.lead(start, Scheduler::new(Duration::ZERO, stored, old_leader));
         let (outputs, results) = mpsc::unbounded_channel();
         let (stop, stopped) = mpsc::channel(1);
         let sessions = HashMap::new();
         let publisher = Publisher::new(bus);
-        let LeaderSeat { questions, traffic } = seat;
+        let LeaderInbox { questions, traffic } = inbox;
         traffic.is_connected.store(true, Ordering::Relaxed);
-        let task =
-            Task { machine, publisher, start, shared, operators, traffic, sessions, outputs };
+        let task = Task {
+            machine,
+            publisher,
+            start,
+            shared,
+            operators,
+            traffic,
+            nodes,
+            hold,
+            look_at: start + LOOK_EVERY,
+            sessions,
+            outputs,
+        };
         let task = tokio::spawn(task.run(frames, results, questions, stopped));
         info!(cluster, epoch, "this process leads the cluster");
         Ok(Self { stop, task })
@@ -110,6 +140,10 @@ struct Task {
     shared: Arc<Shared>,
     operators: Option<RemoteOperators>,
     traffic: Arc<Traffic>,
+    nodes: NodeAges,
+    /// How long nodes are served after the last renewal of the lease.
+    hold: Duration,
+    look_at: Instant,
     sessions: HashMap<RemoteSession, mpsc::UnboundedSender<Input>>,
     outputs: mpsc::UnboundedSender<(RemoteSession, Output)>,
 }
@@ -126,6 +160,11 @@ impl Task {
         loop {
             let due = self.publisher.paused_until();
             let due = due.unwrap_or_else(|| self.start + self.machine.poll_timeout());
+            let is_silent = self.is_silent();
+            let due = match is_silent {
+                true => Instant::now() + PAUSE,
+                false => due.min(self.ages_due()),
+            };
             tokio::select! {
                 count = frames.recv_many(&mut received, MAX_AT_ONCE) => {
                     if count == 0 {
@@ -133,29 +172,35 @@ impl Task {
                     }
                 }
                 _ = results.recv_many(&mut outputs, MAX_AT_ONCE) => {}
-                Some(Question::Members(reply)) = questions.recv() => {
-                    // The operator may be gone.
-                    let _ = reply.send(self.machine.members(self.start.elapsed()));
-                }
+                Some(question) = questions.recv() => self.answer(question),
+                () = self.nodes.changed() => {}
                 _ = stopped.recv() => break,
                 () = sleep_until(due) => {}
             }
             let now = self.start.elapsed();
             self.machine.timeout(now);
             self.traffic.add_received(&received);
-            for frame in received.drain(..) {
+            let is_silent = self.is_silent();
+            for frame in received.drain(..).filter(|_| !is_silent) {
                 self.machine.received(now, &frame);
             }
             for (session, output) in outputs.drain(..) {
                 self.output(session, output);
             }
-            self.handle_events();
-            let (machine, traffic) = (&mut self.machine, &self.traffic);
-            let next = || machine.poll_transmit(now).inspect(|(_, sent)| traffic.add_sent(sent));
-            self.publisher.publish(next).await;
-            self.traffic.resent.store(self.machine.resent(), Ordering::Relaxed);
+            self.handle_events(now);
+            self.look_after_ages(now);
+            // An order may have been one too many for its node.
+            self.handle_events(now);
+            if !is_silent {
+                let (machine, traffic) = (&mut self.machine, &self.traffic);
+                let next =
+                    || machine.poll_transmit(now).inspect(|(_, sent)| traffic.add_sent(sent));
+                self.publisher.publish(next).await;
+                self.traffic.resent.store(self.machine.resent(), Ordering::Relaxed);
+            }
         }
         self.traffic.is_connected.store(false, Ordering::Relaxed);
+        self.nodes.resign();
         self.machine.close();
         let goodbye = async {
             self.publisher.publish(|| self.machine.poll_transmit(Duration::ZERO)).await;
@@ -163,6 +208,18 @@ impl Task {
         };
         // Otherwise the nodes notice that nobody answers.
         let _ = tokio::time::timeout(GOODBYE, goodbye).await;
+    }
+
+    fn answer(&mut self, question: Question) {
+        // The operator may be gone.
+        match question {
+            Question::Members(reply) => {
+                let _ = reply.send(self.machine.members(self.start.elapsed()));
+            }
+            Question::Drain { node, is_draining, reply } => {
+                let _ = reply.send(self.machine.drain(&node, is_draining));
+            }
+        }
     }
 
     fn output(&mut self, session: RemoteSession, output: Output) {
@@ -178,12 +235,59 @@ impl Task {
         }
     }
 
-    fn handle_events(&mut self) {
+    /// Whether nodes are not served, because this process may no longer lead. They would count on
+    /// the time that frames give them.
+    fn is_silent(&self) -> bool {
+        let away = self.shared.vault.inactive_since().map(|since| since.elapsed());
+        away.is_some_and(|away| away + VALID >= self.hold)
+    }
+
+    /// When to look after ages.
+    fn ages_due(&self) -> Instant {
+        let due = self.nodes.with(|scheduler, _| scheduler.poll_timeout());
+        due.map_or(self.look_at, |due| self.look_at.min(self.start + due))
+    }
+
+    /// Does what the scheduler wants.
+    fn look_after_ages(&mut self, now: Duration) {
+        self.nodes.with(|scheduler, _| scheduler.timeout(now));
+        while let Some(task) = self.nodes.with(|scheduler, _| scheduler.poll_task()).flatten() {
+            match task {
+                scheduler::Task::Order { incarnation, order } => {
+                    self.machine.order(incarnation, &order);
+                }
+                scheduler::Task::Answer { request, outcome } => self.nodes.answer(request, outcome),
+                scheduler::Task::End(over) => {
+                    let (vault, nodes) = (self.shared.vault.clone(), self.nodes.clone());
+                    tokio::spawn(end_placements(vault, nodes, over));
+                }
+                scheduler::Task::Left { auth, age } => {
+                    let vault = self.shared.vault.clone();
+                    tokio::spawn(async move { age_states::left(&vault, auth, age).await });
+                }
+                scheduler::Task::Came { player } => self.shared.games.remove_player(player),
+            }
+        }
+        if Instant::now() >= self.look_at {
+            self.look_at = Instant::now() + LOOK_EVERY;
+            let (vault, nodes) = (self.shared.vault.clone(), self.nodes.clone());
+            tokio::spawn(remove_offline(vault, nodes));
+        }
+    }
+
+    fn handle_events(&mut self, now: Duration) {
         while let Some(event) = self.machine.poll_event() {
             match event {
-                LeaderEvent::Joined { node, .. } => info!(node, "a node has joined"),
-                LeaderEvent::Left { node, reason, .. } => {
+                LeaderEvent::Joined { node, incarnation, process } => {
+                    info!(node, "a node has joined");
+                    self.nodes.with(|scheduler, _| {
+                        scheduler.joined(now, node, incarnation, process);
+                    });
+                }
+                LeaderEvent::Left { node, incarnation, reason } => {
                     warn!(node, %reason, "a node was given up");
+                    let was_silent = reason == GiveUpReason::Silence;
+                    self.nodes.with(|scheduler, _| scheduler.left(now, incarnation, was_silent));
                 }
                 LeaderEvent::Opened(session) => {
                     let (inputs, inbox) = mpsc::unbounded_channel();
@@ -199,6 +303,9 @@ impl Task {
                     self.input(from, Input::Request { number, kind, body });
                 }
                 LeaderEvent::Reported { from, report } => self.input(from, Input::Report(report)),
+                LeaderEvent::AgesReported { incarnation, report } => {
+                    self.nodes.with(|scheduler, _| scheduler.reported(now, incarnation, report));
+                }
             }
         }
     }
@@ -208,6 +315,40 @@ impl Task {
             // This fails if the session has just ended, which its node will learn.
             let _ = inputs.send(input);
         }
+    }
+}
+
+/// The placements that earlier leaders have stored.
+async fn placements(vault: &Vault) -> Vec<(u32, Placement)> {
+    loop {
+        match vault.placements().await {
+            Ok(stored) => return stored,
+            Err(NetError::RemoteShutdown) => return Vec::new(),
+            Err(error) => debug!(?error, "cannot read where ages run yet"),
+        }
+        sleep(BACK_OFF).await;
+    }
+}
+
+/// Ends placements, and repeats that until it succeeds.
+async fn end_placements(vault: Vault, nodes: NodeAges, over: Vec<(u32, u64)>) {
+    while let Err(error) = vault.end_placements(over.clone()).await {
+        if error == NetError::RemoteShutdown {
+            return;
+        }
+        debug!(?error, "cannot end placements of ages yet");
+        sleep(BACK_OFF).await;
+    }
+    nodes.with(|scheduler, _| scheduler.have_ended(&over));
+}
+
+/// Removes players from ages of nodes if they are not online.
+async fn remove_offline(vault: Vault, nodes: NodeAges) {
+    let players = nodes.with(|scheduler, _| scheduler.players()).unwrap_or_default();
+    if !players.is_empty()
+        && let Ok(offline) = vault.offline(players).await
+    {
+        nodes.with(|scheduler, _| scheduler.offline(&offline));
     }
 }
 
@@ -227,8 +368,16 @@ async fn serve(
     };
     let presence = shared.games.presence(session.number());
     let (dialogue, notified) = (Dialogue::default(), 0);
-    let mut client =
-        RemoteClient { shared: &shared, operators, dialogue, session, presence, notices, notified };
+    let mut client = RemoteClient {
+        shared: &shared,
+        remote,
+        operators,
+        dialogue,
+        session,
+        presence,
+        notices,
+        notified,
+    };
     loop {
         let input = tokio::select! {
             notice = client.notices.recv() => {
@@ -262,6 +411,7 @@ async fn serve(
 /// A client that is connected to a node.
 struct RemoteClient<'s> {
     shared: &'s Shared,
+    remote: RemoteSession,
     operators: Option<RemoteOperators>,
     /// With an operator.
     dialogue: Dialogue,
@@ -284,8 +434,10 @@ impl RemoteClient<'_> {
             let answer = self.dialogue.take(operators, part).await?;
             return encoded(&answer).map_err(|_| NetError::InternalError);
         }
-        // Nodes may do what clients may do.
-        let carried = OF_CLIENTS.contains(&kind).then(|| {
+        // Nodes may do what clients may do, and those that run ages what ages may do.
+        let runs_ages = || self.shared.games.nodes().runs_ages(self.remote.incarnation);
+        let is_allowed = OF_CLIENTS.contains(&kind) || OF_AGES.contains(&kind) && runs_ages();
+        let carried = is_allowed.then(|| {
             let session = &self.session;
             for_kind(kind, CarryOut { session, body })
         });
@@ -318,6 +470,10 @@ impl<'s> ForKind for CarryOut<'s> {
         let Ok(ask) = decoded::<A>(self.body) else {
             return Box::pin(ready(Err(NetError::InvalidParameter)));
         };
+        // Only ages of this process need no placement.
+        if ask.owner().is_some_and(|owner| owner.fence == 0) {
+            return Box::pin(ready(Err(NetError::InvalidParameter)));
+        }
         let reply = self.session.ask(ask);
         Box::pin(async move { encoded(&reply.await?).map_err(|_| NetError::InternalError) })
     }

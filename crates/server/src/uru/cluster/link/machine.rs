@@ -15,11 +15,12 @@ use std::time::Duration;
 use worldwire_core::Bytes32;
 use worldwire_uru::types::NetError;
 
+use super::super::ages::{AgeOrder, AgeReport, encoded_order};
 use super::super::bus::Subjects;
 use super::super::channel::{Channel, ChannelError};
 use super::super::frames::{
-    Announcement, Described, DownItem, EndSession, Head, Notified, OpenSession, Report, Request,
-    SessionEnded, UpItem, decode_frame, decode_item, encode_frame,
+    AgesOrder, AgesReport, Announcement, Described, DownItem, EndSession, Head, Notified,
+    OpenSession, Report, Request, SessionEnded, UpItem, decode_frame, decode_item, encode_frame,
 };
 use super::super::requests::ClientReport;
 use crate::uru::vault::Notice;
@@ -63,6 +64,10 @@ pub(in super::super) enum LinkEvent {
     Notice { session: u64, notice: Notice },
     /// A session has ended, although nobody asked for that.
     Ended { session: u64 },
+    /// The leader has an order about ages.
+    Ordered(AgeOrder),
+    /// An operator wants this node to be without clients and new ages, or to serve clients again.
+    Draining(bool),
     /// The membership is over. All sessions have ended.
     Left(LeaveReason),
 }
@@ -78,6 +83,8 @@ pub(in super::super) struct LinkMachine {
     /// Counts attempts to join.
     attempt: u64,
     state: State,
+    /// How long ages may speak: longer than a membership if another one follows.
+    tenure_end: Duration,
     /// The open sessions, with the numbers of their open requests.
     sessions: HashMap<u64, Vec<u64>>,
     /// The session of each open request.
@@ -121,6 +128,7 @@ impl LinkMachine {
             epoch: 0,
             attempt: 0,
             state: State::Apart,
+            tenure_end: Duration::ZERO,
             sessions: HashMap::new(),
             requests: HashMap::new(),
             next: 0,
@@ -178,6 +186,7 @@ impl LinkMachine {
             return self.leave(LeaveReason::GivenUp);
         }
         member.heard_up_to(head.beat);
+        self.tenure_end = self.tenure_end.max(member.heard + MEMBERSHIP);
         let mut items = Vec::new();
         let received = member.channel.receive(now, &head, &payload, |item| {
             items.push(item.to_vec());
@@ -240,6 +249,26 @@ impl LinkMachine {
     /// How many frames were sent again, and how many sessions and requests are open.
     pub(in super::super) fn figures(&self) -> (u64, usize, usize) {
         (self.resent, self.sessions.len(), self.requests.len())
+    }
+
+    /// Reports what happens to this node and its ages. Returns false while the node is not a member.
+    pub(in super::super) fn report_ages(&mut self, report: &AgeReport) -> bool {
+        encoded_order(report)
+            .is_some_and(|report| self.push(AgesReport { report: Bytes32::new(report) }))
+    }
+
+    /// Until when the ages of this node may speak to clients. A membership that is over changes
+    /// nothing about that.
+    pub(in super::super) fn tenure_end(&self) -> Duration {
+        self.tenure_end
+    }
+
+    /// Whether the leader has everything that was sent.
+    pub(in super::super) fn is_idle(&self) -> bool {
+        match &self.state {
+            State::Member(member) => member.channel.is_idle(),
+            _ => true,
+        }
     }
 
     /// What happened next.
@@ -317,6 +346,15 @@ impl LinkMachine {
                 if self.sessions.contains_key(&session) {
                     self.events.push_back(LinkEvent::Notice { session, notice });
                 }
+            }
+            DownItem::AgesOrder(AgesOrder { order }) => {
+                // Otherwise it is a newer version's.
+                if let Ok(order) = decoded(&order) {
+                    self.events.push_back(LinkEvent::Ordered(order));
+                }
+            }
+            DownItem::Drain(it) => {
+                self.events.push_back(LinkEvent::Draining(it.is_draining != 0));
             }
         }
         Ok(())

@@ -8,16 +8,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 use worldwire_uru::types::NetError;
 
+use super::ages::{AgeOrder, AgeReport};
 use super::bus::{Bus, BusError, Messages, Publisher, Subjects};
 use super::frames::MAX_BODY;
 use super::leader::MAX_REQUESTS;
 use super::members::{Description, Traffic};
 use super::requests::ClientReport;
+use super::tenure::{NodeTime, Tenure};
 use crate::uru::vault::Notice;
 use crate::uru::vault::ask::encoded;
 use machine::{LinkEvent, LinkMachine};
@@ -38,6 +40,22 @@ struct Shared {
     bytes: Arc<Semaphore>,
     traffic: Arc<Traffic>,
     max_notices: usize,
+    /// How long ages may speak.
+    time: Arc<NodeTime>,
+}
+
+/// What an age node learns from the leader.
+#[derive(Debug)]
+pub(crate) enum NodeEvent {
+    /// The node has joined a leader, which knows nothing about its ages.
+    Joined,
+    /// The leader has an order.
+    Ordered {
+        /// The order.
+        order: AgeOrder,
+        /// The number of lapses of the node's time when it arrived; see [`Link::tenure`].
+        lapses: u64,
+    },
 }
 
 impl fmt::Debug for Link {
@@ -56,6 +74,9 @@ enum Command {
     Report { session: u64, report: ClientReport },
     End(u64),
     Describe(Description),
+    Attend(mpsc::UnboundedSender<NodeEvent>),
+    ReportAges(AgeReport),
+    Flush(oneshot::Sender<()>),
 }
 
 /// Waits for a reply, and holds what the request may use until then.
@@ -80,20 +101,25 @@ impl Link {
         let frames = bus.subscribe(&frames).await?;
         let (commands, inbox) = mpsc::unbounded_channel();
         let traffic = Arc::<Traffic>::default();
+        let start = Instant::now();
+        let time = NodeTime::new(start);
         let task = Task {
             machine,
             publisher: Publisher::new(bus),
-            start: Instant::now(),
+            start,
             sessions: HashMap::new(),
             requests: HashMap::new(),
             description: None,
             traffic: Arc::clone(&traffic),
+            time: Arc::clone(&time),
+            attendant: None,
+            flushes: Vec::new(),
         };
         tokio::spawn(task.run(inbox, announcements, frames));
         let (requests, bytes) = (Semaphore::new(MAX_REQUESTS), Semaphore::new(MAX_REQUEST_BYTES));
         let (requests, bytes) = (Arc::new(requests), Arc::new(bytes));
         let max_notices = max_notices.max(1);
-        Ok(Self(Arc::new(Shared { commands, requests, bytes, traffic, max_notices })))
+        Ok(Self(Arc::new(Shared { commands, requests, bytes, traffic, max_notices, time })))
     }
 
     /// Whether there is a leader that serves this node.
@@ -104,6 +130,11 @@ impl Link {
     /// This process's traffic on the bus.
     pub(crate) fn traffic(&self) -> &Traffic {
         &self.0.traffic
+    }
+
+    /// Whether an operator wants this process to be without clients and new ages.
+    pub(in crate::uru) fn draining(&self) -> watch::Receiver<bool> {
+        self.0.traffic.draining.subscribe()
     }
 
     /// Tells the leader, now or when there is one, what this process is, unless it knows.
@@ -157,6 +188,34 @@ impl Link {
         let _ = self.send(Command::End(session));
     }
 
+    /// What the leader orders from now on. Earlier receivers get nothing more.
+    pub(crate) fn attend(&self) -> mpsc::UnboundedReceiver<NodeEvent> {
+        let (attendant, events) = mpsc::unbounded_channel();
+        // This fails if the runtime has ended.
+        let _ = self.send(Command::Attend(attendant));
+        events
+    }
+
+    /// The right to run an age, given by an order that arrived after this many lapses.
+    pub(crate) fn tenure(&self, number: u32, fence: u64, lapses: u64) -> Arc<Tenure> {
+        Tenure::new(number, fence, Arc::clone(&self.0.time), lapses)
+    }
+
+    /// Reports something about this node or its ages. Lost while there is no leader.
+    pub(crate) fn report_ages(&self, report: AgeReport) {
+        // This fails if the runtime has ended.
+        let _ = self.send(Command::ReportAges(report));
+    }
+
+    /// Waits until the leader has everything that was reported, or there is none.
+    pub(crate) async fn flush(&self) {
+        let (flushed, done) = oneshot::channel();
+        if self.send(Command::Flush(flushed)).is_ok() {
+            // This fails if the task has ended.
+            let _ = done.await;
+        }
+    }
+
     fn send(&self, command: Command) -> Result<(), NetError> {
         self.0.commands.send(command).map_err(|_| NetError::RemoteShutdown)
     }
@@ -172,6 +231,9 @@ struct Task {
     /// What this process says about itself.
     description: Option<Description>,
     traffic: Arc<Traffic>,
+    time: Arc<NodeTime>,
+    attendant: Option<mpsc::UnboundedSender<NodeEvent>>,
+    flushes: Vec<oneshot::Sender<()>>,
 }
 
 impl Task {
@@ -216,6 +278,8 @@ impl Task {
             for frame in received.drain(..) {
                 self.machine.received(now, &frame);
             }
+            // Before orders, which are valid from now on.
+            self.time.extend(self.machine.tenure_end());
             // Before commands, which may concern sessions that have just ended.
             self.handle_events();
             for command in commands.drain(..) {
@@ -227,6 +291,12 @@ impl Task {
             self.publisher.publish(next).await;
             let (resent, sessions, requests) = self.machine.figures();
             self.traffic.state(resent, sessions, requests);
+            if self.machine.is_idle() {
+                for flushed in self.flushes.drain(..) {
+                    // The caller may have stopped waiting.
+                    let _ = flushed.send(());
+                }
+            }
         }
     }
 
@@ -270,6 +340,14 @@ impl Task {
                 self.sessions.remove(&session);
                 self.machine.end_session(session);
             }
+            Command::Attend(attendant) => {
+                self.attendant = Some(attendant);
+                if self.traffic.is_connected.load(Ordering::Relaxed) {
+                    self.tell(NodeEvent::Joined);
+                }
+            }
+            Command::ReportAges(report) => drop(self.machine.report_ages(&report)),
+            Command::Flush(flushed) => self.flushes.push(flushed),
         }
     }
 
@@ -280,6 +358,16 @@ impl Task {
                     self.traffic.is_connected.store(true, Ordering::Relaxed);
                     self.describe();
                     info!("this node has found the leader");
+                    self.tell(NodeEvent::Joined);
+                }
+                LinkEvent::Draining(is_draining) => {
+                    match is_draining {
+                        true => info!(
+                            "an operator drains this node: it closes its clients' connections"
+                        ),
+                        false => info!("this node serves clients again"),
+                    }
+                    self.traffic.draining.send_replace(is_draining);
                 }
                 LinkEvent::Left(reason) => {
                     self.traffic.is_connected.store(false, Ordering::Relaxed);
@@ -295,10 +383,22 @@ impl Task {
                     self.requests.remove(&number).into_iter().for_each(refuse);
                 }
                 LinkEvent::Notice { session, notice } => self.notify(session, notice),
+                LinkEvent::Ordered(order) => {
+                    let lapses = self.time.lapses();
+                    self.tell(NodeEvent::Ordered { order, lapses });
+                }
                 LinkEvent::Ended { session } => {
                     self.sessions.remove(&session);
                 }
             }
+        }
+    }
+
+    /// Tells the ages of this node what has happened.
+    fn tell(&self, event: NodeEvent) {
+        if let Some(attendant) = &self.attendant {
+            // This fails if the process ends.
+            let _ = attendant.send(event);
         }
     }
 

@@ -21,6 +21,7 @@ mod tests;
 mod wire;
 
 use super::age_states;
+use super::age_states::Owner;
 use super::markers;
 use super::requests;
 use super::resume;
@@ -42,6 +43,11 @@ pub(crate) trait Ask: Wire + Send + 'static {
         None
     }
 
+    /// The placement of the age that makes it.
+    fn owner(&self) -> Option<Owner> {
+        None
+    }
+
     /// Runs it on behalf of a session, or of [none](ConnectionId::NONE). It runs again if the vault
     /// must first load contents.
     fn run(&self, state: &mut VaultState, connection: ConnectionId) -> Outcome<Self::Reply>;
@@ -56,12 +62,14 @@ pub(crate) trait Ask: Wire + Send + 'static {
 /// ```
 ///
 /// The body has references to the fields. `needs field` after the reply names the field with the
-/// node whose content is needed.
+/// node whose content is needed, and `owned by field` the one with the placement of the age that
+/// makes the request.
 macro_rules! asks {
     ($(
         $(#[doc = $doc:expr])*
         $kind:literal $name:ident { $($field:ident: $type:ty),* $(,)? } -> $reply:ty
-            $(, needs $needs:ident)? ; |$state:ident, $id:ident| $body:expr
+            $(, needs $needs:ident)? $(, owned by $owner:ident)?;
+            |$state:ident, $id:ident| $body:expr
     )*) => {$(
         $(#[doc = $doc])*
         #[derive(PartialEq)]
@@ -85,6 +93,12 @@ macro_rules! asks {
             $(
                 fn needs(&self) -> Option<u32> {
                     Some(self.$needs)
+                }
+            )?
+
+            $(
+                fn owner(&self) -> Option<$crate::uru::vault::age_states::Owner> {
+                    Some(self.$owner)
                 }
             )?
 

@@ -13,7 +13,7 @@ use worldwire_uru::types::{NetError, Uoid, Uuid};
 
 use super::wire::{Wire, unknown, wire_struct, wire_variants};
 use crate::store::ScoreRow;
-use crate::uru::vault::age_states::{AgeRecord, PlayerIdentity, StateChange};
+use crate::uru::vault::age_states::{AgeRecord, Owner, PlayerIdentity, StateChange};
 use crate::uru::vault::{
     AgeFound, AgeNodes, InitAge, LoggedIn, Login, Notice, PlayerSummary, PublicAge,
 };
@@ -95,6 +95,10 @@ wire_variants! {
 
 wire_struct! {
     AgeRecord { age: u32, instance: Uuid }
+}
+
+wire_struct! {
+    Owner { number: u32, fence: u64 }
 }
 
 wire_struct! {

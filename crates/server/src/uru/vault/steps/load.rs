@@ -3,6 +3,7 @@
 use worldwire_uru::types::Uuid;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
+use super::placements::NEXT_FENCE;
 use super::{NEXT_NODE, NEXT_SCORE, OWN_AGES, VaultState};
 use crate::store::{
     AccountRow, Change, Changes, CharacterRow, NodeRow, RefRow, ScoreRow, SettingRow,
@@ -40,8 +41,11 @@ pub enum Damage {
 impl VaultState {
     pub(crate) fn load_settings(&mut self, settings: &[SettingRow]) {
         for row in settings {
-            let number = std::str::from_utf8(&row.value).ok().and_then(|text| text.parse().ok());
-            match (row.name.as_str(), number) {
+            let text = std::str::from_utf8(&row.value).unwrap_or_default();
+            match (row.name.as_str(), text.parse().ok()) {
+                (NEXT_FENCE, _) => {
+                    self.placements.set_next_fence(text.parse().unwrap_or_default());
+                }
                 (NEXT_NODE, Some(next)) => self.next_node = self.next_node.max(next),
                 (NEXT_SCORE, Some(next)) => self.next_score = self.next_score.max(next),
                 (OWN_AGES, _) => {
@@ -103,6 +107,7 @@ impl VaultState {
                 Change::PutSetting(_) | Change::PutCharacter(_) | Change::PutNode(_) => {}
                 // They are read when this process takes over.
                 Change::PutSession(_) | Change::DeleteSession(_) => {}
+                Change::PutPlacement(_) | Change::DeletePlacement(_) => {}
             }
         }
         for change in changes.values() {

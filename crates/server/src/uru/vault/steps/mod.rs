@@ -15,6 +15,7 @@
 //! This module does no I/O; the time and random numbers come from its caller.
 
 mod load;
+mod placements;
 #[cfg(test)]
 mod tests;
 mod undo;
@@ -44,6 +45,7 @@ use crate::store::seal::ServerKey;
 use crate::store::{Change, Changes, Key, NodeRow, RefRow, ScoreRow, SettingRow};
 
 pub use load::Damage;
+use placements::Placements;
 use undo::{Mark, Undo};
 
 /// Fills a buffer with random bytes.
@@ -69,6 +71,7 @@ pub(crate) struct VaultState {
     waiting: HashMap<[u8; 32], ConnectionId>,
     /// The notices that clients of waiting sessions may have missed.
     missed: Vec<Notice>,
+    placements: Placements,
     system: u32,
     /// The instances that the shard created automatically. They belong to the operator under any
     /// name.
@@ -128,6 +131,7 @@ impl VaultState {
             keeps_sessions: false,
             waiting: HashMap::new(),
             missed: Vec::new(),
+            placements: Placements::default(),
             system: 0,
             own_ages: BTreeSet::new(),
             built: HashMap::new(),

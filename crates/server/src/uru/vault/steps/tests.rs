@@ -13,6 +13,7 @@ use super::*;
 use crate::store::{ScoreRow, SqliteStore};
 use crate::uru::vault::config::VaultConfig;
 use crate::uru::vault::dump::Dump;
+use crate::uru::vault::placements::{FIRST_PLACED, Placement};
 use crate::uru::vault::tables::accounts::Account;
 use crate::uru::vault::{Vault, VaultError};
 
@@ -26,6 +27,7 @@ struct Snapshot {
     sessions: BTreeMap<ConnectionId, Arc<Session>>,
     online: BTreeMap<u32, ConnectionId>,
     own_ages: BTreeSet<Uuid>,
+    placements: String,
     watched: BTreeSet<u32>,
     common: BTreeSet<u32>,
     notices: usize,
@@ -41,6 +43,7 @@ impl Snapshot {
             sessions: state.sessions.clone(),
             online: state.online.iter().map(|(player, id)| (*player, *id)).collect(),
             own_ages: state.own_ages.clone(),
+            placements: format!("{:?}", state.placements),
             watched: state.interests.of(CONNECTION),
             common: state.interests.common(),
             notices: state.outbox.len(),
@@ -85,6 +88,11 @@ fn request(state: &mut VaultState) -> Outcome<()> {
     state.put_score(score, None);
     let instance = state.random_uuid();
     state.put_own_age(instance);
+    let fence = state.make_fence()?;
+    let (node, process, filename) = ("a".to_owned(), 1, "city".to_owned());
+    let placement = Placement { fence, node, process, instance, filename };
+    state.put_placement(FIRST_PLACED, Some(placement));
+    state.put_placement(FIRST_PLACED, None);
     state.put_system(state.system());
     state.set_password("ann", "other")?;
     state.leave_player(CONNECTION)?;

@@ -8,6 +8,7 @@ use super::VaultState;
 use crate::store::{Change, Key, ScoreRow};
 use crate::uru::vault::content::Entry;
 use crate::uru::vault::interest::Interests;
+use crate::uru::vault::placements::Placement;
 use crate::uru::vault::session::{ConnectionId, Session};
 use crate::uru::vault::tables::accounts::Account;
 use crate::uru::vault::tables::players::Player;
@@ -26,6 +27,8 @@ pub(super) enum Undo {
     NextScore(u32),
     System(u32),
     OwnAge(Uuid),
+    Placement(u32, Option<Placement>),
+    NextFence(u64),
 }
 
 /// A point to which [`VaultState::roll_back`] can return.
@@ -85,6 +88,8 @@ impl VaultState {
                 self.interests.set_system(system, &self.graph);
             }
             Undo::OwnAge(instance) => drop(self.own_ages.remove(&instance)),
+            Undo::Placement(number, placement) => self.placements.set(number, placement),
+            Undo::NextFence(next) => self.placements.set_next_fence(next),
         }
     }
 

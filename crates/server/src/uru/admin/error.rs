@@ -1,0 +1,231 @@
+//! Why a shard refused a request of an operator.
+
+use worldwire_uru::types::NetError;
+
+use crate::config::ConfigError;
+use crate::operators::Rejection;
+use crate::uru::ClearError;
+use crate::uru::config::CONFIG;
+use crate::uru::game::MAX_TEXT;
+use crate::uru::vault::{DumpError, NAME_RULE, Named, RemoveError};
+
+/// Why a shard refused a request.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// A request about an account, a node, or the vault as a whole.
+    #[error("{what} {}", words(*error))]
+    Vault {
+        /// What the request was about: `node 10023`.
+        what: String,
+        /// The vault's answer.
+        error: NetError,
+    },
+    /// A request about an age.
+    #[error("age {age:?} {}", match error {
+        ClearError::Vault(error) => words(*error),
+        error => error.to_string(),
+    })]
+    Age {
+        /// The age, as the operator named it.
+        age: String,
+        /// Why its states were not removed.
+        error: ClearError,
+    },
+    /// An age that cannot be created.
+    #[error("the age {0}")]
+    NewAge(String),
+    /// A second public instance of an age that was not asked for explicitly.
+    #[error(
+        "the shard already has a public instance of {filename}: {instance} ({title}); give the new \
+        one an --instance, or use --another to add one more"
+    )]
+    AnotherAge {
+        /// The age's filename.
+        filename: String,
+        /// The name of the existing instance.
+        title: String,
+        /// The existing instance.
+        instance: String,
+    },
+    /// An age that was not removed.
+    #[error("age {age:?} {}", match error {
+        RemoveError::Clear(ClearError::Vault(error)) => words(*error),
+        error => error.to_string(),
+    })]
+    RemoveAge {
+        /// The age, as the operator named it.
+        age: String,
+        /// Why it was not removed.
+        error: RemoveError,
+    },
+    /// A message that clients cannot show.
+    #[error(
+        "a message needs 1 to {MAX_TEXT} characters without line breaks, and a sender's name of 1 to 39 \
+        ASCII characters"
+    )]
+    Message,
+    /// The configuration cannot be read or changed.
+    #[error("{CONFIG}: {0}")]
+    Config(#[from] ConfigError),
+    /// A name that no account or player has.
+    #[error("no account or player is called {0:?}")]
+    NoPlayer(String),
+    /// A player who is not online.
+    #[error("{0:?} is not logged in")]
+    NotLoggedIn(String),
+    /// A number or name that no player has.
+    #[error("no player has the number or name {0:?}")]
+    UnknownPlayer(String),
+    /// A name that no player may have.
+    #[error("a player cannot be called {0:?}: a name {NAME_RULE}")]
+    PlayerName(String),
+    /// A name that another player has.
+    #[error("another player is already called {0:?}")]
+    PlayerNameTaken(String),
+    /// A name that an account and a player of another account have.
+    #[error("{0:?} names both an account and another account's player; give the player's number")]
+    NotOnePlayer(String),
+    /// A name that no node of the right kind has.
+    #[error("no {what} is called {name:?}")]
+    NoNode {
+        /// `age`, or `player or age`.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A name that several nodes have.
+    #[error("{} nodes are called {name:?}; give the number of one: {}", nodes.len(), list(nodes))]
+    SeveralNodes {
+        /// The name.
+        name: String,
+        /// The nodes.
+        nodes: Vec<Named>,
+    },
+    /// The number of a node that is not an age.
+    #[error("{id} is {what}, not an age")]
+    NotAnAge {
+        /// The node.
+        id: u32,
+        /// What it is instead.
+        what: String,
+    },
+    /// Fields that no node has, or a message that cannot be encoded.
+    #[error(transparent)]
+    Fields(#[from] worldwire_core::Error),
+    /// A state that is not hexadecimal digits.
+    #[error("a state must be in hexadecimal")]
+    NotHex,
+    /// A dump that cannot be imported.
+    #[error(transparent)]
+    Dump(#[from] DumpError),
+    /// A request at a process whose leader cannot be reached.
+    #[error("the leader, which has the vault, cannot be reached; see the log")]
+    NoLeader,
+    /// The leader failed before it answered.
+    #[error(
+        "the leader ended, or could not be reached, before it answered; the command may have taken effect"
+    )]
+    Unanswered,
+    /// The leader does not take operators' requests from other processes.
+    #[error(
+        "the leader takes no commands from other processes: node_commands in [cluster] of its {CONFIG} is \
+        false, or it has an older version; run the command in its folder"
+    )]
+    NotTaken,
+    /// Other processes have too many requests at the leader.
+    #[error("the leader is still busy with {0} commands of other processes; try again later")]
+    Crowded(usize),
+    /// A dump or an answer that is too large for the bus.
+    #[error(
+        "more than {0} MiB cannot be sent to or from another process; run the command in the leader's folder"
+    )]
+    TooLarge(usize),
+    /// The leader's answer: why it did not do what was asked.
+    #[error("{}", .0.problem)]
+    Elsewhere(Rejection),
+    /// A request at a standby that has no bus.
+    #[error(
+        "this process is a standby; run the command where the shard is served{}, or set bus in [cluster] of {CONFIG}",
+        active.as_ref().map(|active| format!(": {active}")).unwrap_or_default()
+    )]
+    Standby {
+        /// The process that serves the shard, if it is known.
+        active: Option<String>,
+    },
+    /// A shard that no other process can take over.
+    #[error("the shard was started without --standby, so no other process can take over")]
+    NotShared,
+    /// A process that cannot be drained.
+    #[error(
+        "{0:?} is not a node of this shard; `worldwire uru cluster list` lists them; use `cluster lead` for the leader"
+    )]
+    NoSuchNode(String),
+    /// No process can take over now.
+    #[error("no standby is connected to the database; start one with --standby first")]
+    NoStandby,
+    /// An import while the vault is in use.
+    #[error("a player is logged in, or an age is still running; stop the shard first")]
+    Busy,
+    /// An import into a vault that has players.
+    #[error("the vault already has players; --replace removes them")]
+    HasPlayers,
+}
+
+impl From<NetError> for RequestError {
+    fn from(error: NetError) -> Self {
+        Self::Vault { what: "the request".to_owned(), error }
+    }
+}
+
+impl RequestError {
+    pub(super) fn account(name: &str, error: NetError) -> Self {
+        Self::Vault { what: format!("account {name:?}"), error }
+    }
+
+    /// Whether the vault failed, or was not reached, rather than refused the request.
+    pub(super) fn is_failure(&self) -> bool {
+        match self {
+            Self::NoLeader | Self::Unanswered | Self::NotTaken | Self::Crowded(_) => return true,
+            Self::Standby { .. } => return true,
+            Self::Elsewhere(rejection) => return rejection.is_failure,
+            _ => {}
+        }
+        let (Self::Vault { error, .. }
+        | Self::Age { error: ClearError::Vault(error), .. }
+        | Self::RemoveAge { error: RemoveError::Clear(ClearError::Vault(error)), .. }) = self
+        else {
+            return false;
+        };
+        [NetError::TimeoutOdbc, NetError::InternalError, NetError::RemoteShutdown].contains(error)
+    }
+}
+
+/// The first nodes of a list, for people.
+fn list(nodes: &[Named]) -> String {
+    const MAX: usize = 20;
+    let listed = nodes.iter().take(MAX).map(|Named { id, text }| format!("{id} ({text})"));
+    let mut text = listed.collect::<Vec<_>>().join(", ");
+    if let more @ 1.. = nodes.len().saturating_sub(MAX) {
+        text.push_str(&format!(", and {more} more"));
+    }
+    text
+}
+
+/// A protocol error, as the end of a sentence about the request.
+fn words(error: NetError) -> String {
+    let text = match error {
+        NetError::AccountAlreadyExists => "already exists",
+        NetError::AccountNotFound | NetError::VaultNodeNotFound => "does not exist",
+        NetError::VaultNodeAccessViolation => {
+            "cannot be changed this way: the number, type, creator and times of a node are fixed, \
+             and so are the names of players and the names and instances of ages"
+        }
+        NetError::InvalidParameter => "has a value that is empty, too long, or not allowed",
+        NetError::TimeoutOdbc => "failed: the database did not answer in time",
+        NetError::InternalError => "failed: the database reported an error; see the log",
+        NetError::RemoteShutdown => "failed: the shard is shutting down",
+        error => return format!("failed with error {}", error.0),
+    };
+    text.to_owned()
+}

@@ -1,0 +1,234 @@
+//! What the leader and nodes that run ages tell each other.
+//!
+//! The leader gives each age a *placement*: a node, its process, and a *fence*, a number that only
+//! grows. The node runs the age until it is empty, the placement is revoked, or the node's time is
+//! over. The vault refuses the states of an age with any fence but that of its placement.
+
+use std::net::IpAddr;
+
+use worldwire_core::{Reader, Result, Sampler, Writer};
+use worldwire_uru::types::Uuid;
+
+use super::frames::MAX_ORDER;
+use crate::uru::vault::ask::{Wire, encoded, unknown, wire_struct, wire_variants};
+
+/// What a node is. It says so when it joins, and after changes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in crate::uru) struct NodeInfo {
+    /// Whether it serves logins and files.
+    pub(in crate::uru) is_front: bool,
+    /// Whether it runs ages.
+    pub(in crate::uru) runs_ages: bool,
+    /// The IPv4 address or host name that clients are told to connect to.
+    pub(in crate::uru) host: String,
+    /// The number of players in ages that it is meant for; 0 if it should get no new ages.
+    pub(in crate::uru) max_players: u32,
+    /// The number of players in its ages.
+    pub(in crate::uru) players: u32,
+    /// The number of its ages.
+    pub(in crate::uru) ages: u32,
+}
+
+wire_struct! {
+    NodeInfo {
+        is_front: bool,
+        runs_ages: bool,
+        host: String,
+        max_players: u32,
+        players: u32,
+        ages: u32,
+    }
+}
+
+/// A player who will join an age.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::uru) struct Visit {
+    /// The number to join it with.
+    pub(in crate::uru) number: u32,
+    /// The fence of its placement.
+    pub(in crate::uru) fence: u64,
+    /// The age's filename.
+    pub(in crate::uru) filename: String,
+    /// The Age node; 0 for an age that is not in the vault.
+    pub(in crate::uru) age: u32,
+    /// The instance.
+    pub(in crate::uru) instance: Uuid,
+    /// The player.
+    pub(in crate::uru) player: u32,
+    /// The player's account.
+    pub(in crate::uru) account: Uuid,
+    /// The player's name.
+    pub(in crate::uru) player_name: String,
+    /// Whether the account is an administrator's.
+    pub(in crate::uru) is_admin: bool,
+    /// The number of the player's session at the leader.
+    pub(in crate::uru) auth: u64,
+    /// The address that the player will come from.
+    pub(in crate::uru) address: IpAddr,
+}
+
+wire_struct! {
+    Visit {
+        number: u32,
+        fence: u64,
+        filename: String,
+        age: u32,
+        instance: Uuid,
+        player: u32,
+        account: Uuid,
+        player_name: String,
+        is_admin: bool,
+        auth: u64,
+        address: IpAddr,
+    }
+}
+
+/// What a node that runs ages has to do.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::uru) enum AgeOrder {
+    /// Let a player join an age. Answered by [`AgeReport::Expecting`].
+    Expect {
+        /// The number of this order.
+        request: u64,
+        /// The player and the age.
+        visit: Visit,
+    },
+    /// Remove a player from an age: the session has ended, or has another player.
+    Out {
+        /// The age.
+        number: u32,
+        /// The player.
+        player: u32,
+        /// The session.
+        auth: u64,
+    },
+    /// Show a message to players.
+    Announce {
+        /// Those in this instance; those in all ages if it is zero.
+        instance: Uuid,
+        /// The sender's name.
+        sender: String,
+        /// The message.
+        text: String,
+    },
+    /// End an age at once, without saving: the placement is over.
+    Revoke {
+        /// The age.
+        number: u32,
+        /// The fence of the placement.
+        fence: u64,
+    },
+    /// The node gets no new ages.
+    Drain,
+}
+
+wire_variants! {
+    AgeOrder {
+        0 Expect { request: u64, visit: Visit },
+        1 Out { number: u32, player: u32, auth: u64 },
+        2 Announce { instance: Uuid, sender: String, text: String },
+        3 Revoke { number: u32, fence: u64 },
+        4 Drain,
+    }
+}
+
+/// What a node says about itself and its ages.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::uru) enum AgeReport {
+    /// The node is this.
+    Info {
+        /// What it is.
+        info: NodeInfo,
+    },
+    /// A player is expected.
+    Expecting {
+        /// The number of the order.
+        request: u64,
+    },
+    /// A player has joined an age. The node repeats this for each player after it has joined the
+    /// leader.
+    Arrived {
+        /// The age.
+        number: u32,
+        /// The fence of its placement.
+        fence: u64,
+        /// The player.
+        player: u32,
+        /// The number of the player's session at the leader.
+        auth: u64,
+    },
+    /// A player has left an age.
+    Departed {
+        /// The age.
+        number: u32,
+        /// The fence of its placement.
+        fence: u64,
+        /// The player.
+        player: u32,
+    },
+    /// An age was empty and has ended. Its states are written, and nobody is expected in it. The node
+    /// does not start it again under this fence: it ignores orders to expect players with it. It
+    /// repeats this after it has joined the leader, also for ages that it had to end.
+    Ended {
+        /// The age.
+        number: u32,
+        /// The fence of its placement.
+        fence: u64,
+    },
+    /// An age runs. The node says so after joining, and every 10 s.
+    Running {
+        /// The age.
+        number: u32,
+        /// The fence of its placement.
+        fence: u64,
+        /// The number of players in it.
+        players: u32,
+    },
+}
+
+wire_variants! {
+    AgeReport {
+        0 Info { info: NodeInfo },
+        1 Expecting { request: u64 },
+        2 Arrived { number: u32, fence: u64, player: u32, auth: u64 },
+        3 Departed { number: u32, fence: u64, player: u32 },
+        4 Ended { number: u32, fence: u64 },
+        5 Running { number: u32, fence: u64, players: u32 },
+    }
+}
+
+/// Encodes an order or report. Returns `None` if it is too long, as one with very long names is.
+pub(super) fn encoded_order(order: &impl Wire) -> Option<Vec<u8>> {
+    encoded(order).ok().filter(|bytes| bytes.len() <= MAX_ORDER)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::uru::vault::ask::decoded;
+
+    use super::*;
+
+    fn survives<W: Wire>(seed: u64) {
+        let value = W::sample(&mut Sampler::new(seed));
+        assert_eq!(decoded::<W>(&encoded(&value).unwrap()).unwrap(), value);
+    }
+
+    #[test]
+    fn orders_and_reports_survive() {
+        for seed in 0..200 {
+            survives::<AgeOrder>(seed);
+            survives::<AgeReport>(seed);
+        }
+    }
+
+    #[test]
+    fn orders_that_no_frame_can_hold_are_refused() {
+        let announce = |length| AgeOrder::Announce {
+            instance: Uuid::ZERO,
+            sender: "Shard".to_owned(),
+            text: "x".repeat(length),
+        };
+        assert!(encoded_order(&announce(4_000)).is_some());
+        assert!(encoded_order(&announce(MAX_ORDER)).is_none());
+    }
+}

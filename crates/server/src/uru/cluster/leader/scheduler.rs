@@ -1,0 +1,637 @@
+//! Which node runs which age, and which players are there, without I/O.
+//!
+//! The vault decides and stores placements; see [`placements`](crate::uru::vault::placements). The
+//! scheduler knows them, chooses nodes for new ones, and ends them:
+//!
+//! * when the age has ended because it was empty,
+//! * when its node was silent for 3.5 s, and so has stopped all its ages,
+//! * 3.5 s after its node was given up for another reason, unless the same process joins again,
+//! * when its node has said for 70 s neither that it runs nor that a player has come,
+//! * when its process, which an earlier leader knew, has not joined in time.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
+
+use worldwire_uru::types::Uuid;
+
+use super::super::ages::{AgeOrder, AgeReport, NodeInfo, Visit};
+use super::machine::PATIENCE;
+use crate::uru::config::check_public_address;
+use crate::uru::game::{BySession, OfSession};
+use crate::uru::vault::placements::{Candidate, FIRST_PLACED, Placement};
+
+/// How long a node may take to answer that it expects a player.
+pub(in super::super) const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// How long an age may go without a sign of life.
+const AGE_PATIENCE: Duration = Duration::from_secs(70);
+/// How long a player may take to join an age.
+const JOIN_WITHIN: Duration = Duration::from_secs(60);
+/// How long a node that joins may take to say who is in its ages.
+const CONFIRM_WITHIN: Duration = Duration::from_secs(5);
+/// How often to look for what took too long.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The maximum number of players at a node. Beyond that, arrivals are not counted.
+const MAX_PLAYERS: u64 = 1 << 16;
+/// How many players an age costs.
+const PLAYERS_PER_AGE: u64 = 20;
+
+/// What has to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub(in super::super) enum Task {
+    /// Give a node an order.
+    Order { incarnation: u64, order: AgeOrder },
+    /// Answer a request for a player to be expected.
+    Answer { request: u64, outcome: Result<(), NotExpected> },
+    /// End placements in the vault, given by number and fence.
+    End(Vec<(u32, u64)>),
+    /// Record in the vault that the player of a session has left an age.
+    Left { auth: u64, age: u32 },
+    /// Remove a player who has come to a node from the ages of this process.
+    Came { player: u32 },
+}
+
+/// Why no node expects a player.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::uru) enum NotExpected {
+    /// The placement is over: the age needs another one.
+    Over,
+    /// The node does not answer.
+    NoAnswer,
+}
+
+/// Where to run an age that does not run yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) enum Choice {
+    /// At this process of a node.
+    Node(Candidate),
+    /// In the process of the leader, because no node runs ages.
+    Here,
+    /// Nowhere yet: nodes that an earlier leader knew have not joined.
+    Wait,
+}
+
+/// A running age at a node.
+#[derive(Clone, Debug)]
+pub(in crate::uru) struct NodeAge {
+    /// The age's filename.
+    pub(in crate::uru) filename: String,
+    /// The instance.
+    pub(in crate::uru) instance: Uuid,
+    /// How long it has run, as far as this leader knows.
+    pub(in crate::uru) since: Duration,
+    /// The players in it, and when they came.
+    pub(in crate::uru) players: Vec<(u32, Duration)>,
+}
+
+/// The scheduler.
+#[derive(Debug)]
+pub(in super::super) struct Scheduler {
+    /// The nodes that have joined, by process.
+    nodes: BTreeMap<u64, Node>,
+    /// Processes that may still run ages, and when they no longer do.
+    absent: BTreeMap<u64, Duration>,
+    /// The placements, by number.
+    ages: HashMap<u32, Age>,
+    /// Placements that are over, until the vault has ended them.
+    ending: BTreeSet<(u32, u64)>,
+    loads: HashMap<u64, Load>,
+    /// By player.
+    expected: BySession<Place>,
+    /// By player.
+    present: BySession<Place>,
+    /// Unanswered requests, by number.
+    waiting: BTreeMap<u64, Waiting>,
+    next_request: u64,
+    look_at: Duration,
+    tasks: VecDeque<Task>,
+}
+
+#[derive(Debug)]
+struct Node {
+    name: String,
+    incarnation: u64,
+    info: NodeInfo,
+    /// When players that an earlier membership knew have left, unless the node repeats that they
+    /// are there.
+    confirm_by: Option<Duration>,
+    /// Whether it has not answered in time, as one that is stopping.
+    is_suspect: bool,
+}
+
+/// What a process has to do.
+#[derive(Clone, Copy, Debug, Default)]
+struct Load {
+    ages: u64,
+    players: u64,
+}
+
+#[derive(Debug)]
+struct Age {
+    fence: u64,
+    process: u64,
+    filename: String,
+    instance: Uuid,
+    since: Duration,
+    /// The last sign of life.
+    heard: Duration,
+}
+
+/// A player in an age, or on the way to one.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    auth: u64,
+    number: u32,
+    fence: u64,
+    process: u64,
+    since: Duration,
+    is_confirmed: bool,
+}
+
+impl OfSession for Place {
+    fn session(&self) -> u64 {
+        self.auth
+    }
+}
+
+#[derive(Debug)]
+struct Waiting {
+    process: u64,
+    visit: Visit,
+    is_sent: bool,
+    until: Duration,
+}
+
+impl Scheduler {
+    /// Begins with the placements that earlier leaders have stored. Each of their processes may run
+    /// its ages for `hold` longer than it would be silent, because an earlier leader that was cut
+    /// off from the database may still acknowledge its frames.
+    pub(in super::super) fn new(
+        now: Duration,
+        stored: Vec<(u32, Placement)>,
+        hold: Duration,
+    ) -> Self {
+        let mut this = Self {
+            nodes: BTreeMap::new(),
+            absent: BTreeMap::new(),
+            ages: HashMap::new(),
+            ending: BTreeSet::new(),
+            loads: HashMap::new(),
+            expected: BySession::default(),
+            present: BySession::default(),
+            waiting: BTreeMap::new(),
+            next_request: 0,
+            look_at: now + LOOK_EVERY,
+            tasks: VecDeque::new(),
+        };
+        for (number, placement) in stored {
+            this.absent.insert(placement.process, now + PATIENCE + hold);
+            this.learn(now, number, &placement);
+        }
+        this
+    }
+
+    /// A node has joined.
+    pub(in super::super) fn joined(
+        &mut self,
+        now: Duration,
+        name: String,
+        incarnation: u64,
+        process: u64,
+    ) {
+        self.absent.remove(&process);
+        let confirm_by = Some(now + CONFIRM_WITHIN);
+        let info = NodeInfo::default();
+        let node = Node { name, incarnation, info, confirm_by, is_suspect: false };
+        self.nodes.insert(process, node);
+        self.present.change(|place| place.is_confirmed &= place.process != process);
+        let waiting: Vec<_> = self.waiting.keys().copied().collect();
+        waiting.into_iter().for_each(|request| self.send(request));
+    }
+
+    /// A node was given up. If it was silent, it has stopped all its ages.
+    pub(in super::super) fn left(&mut self, now: Duration, incarnation: u64, was_silent: bool) {
+        let Some(process) = self.process_of(incarnation) else { return };
+        self.nodes.remove(&process);
+        for waiting in self.waiting.values_mut().filter(|waiting| waiting.process == process) {
+            waiting.is_sent = false;
+        }
+        match was_silent {
+            true => self.process_ended(process),
+            false => drop(self.absent.insert(process, now + PATIENCE)),
+        }
+    }
+
+    /// A node says something.
+    pub(in super::super) fn reported(
+        &mut self,
+        now: Duration,
+        incarnation: u64,
+        report: AgeReport,
+    ) {
+        let Some(process) = self.process_of(incarnation) else { return };
+        match report {
+            AgeReport::Info { mut info } => {
+                info.runs_ages &= check_public_address(&info.host).is_ok();
+                if let Some(node) = self.nodes.get_mut(&process) {
+                    node.info = info;
+                }
+            }
+            AgeReport::Expecting { request } => {
+                if let Some(node) = self.nodes.get_mut(&process) {
+                    node.is_suspect = false;
+                }
+                if self.waiting.get(&request).is_some_and(|waiting| waiting.process == process) {
+                    self.answer(request, Ok(()));
+                }
+            }
+            AgeReport::Arrived { number, fence, player, auth } => {
+                if !self.has_heard(now, process, number, fence) {
+                    return self.revoke(incarnation, number, fence);
+                }
+                let load = self.loads.get(&process).map_or(0, |load| load.players);
+                if load < MAX_PLAYERS || self.present.get(player).is_some() {
+                    let (since, is_confirmed) = (now, true);
+                    let place = Place { auth, number, fence, process, since, is_confirmed };
+                    self.arrived(player, place);
+                }
+            }
+            AgeReport::Departed { number, fence, player } => {
+                let there = self.present.get(player);
+                let is_there = there.is_some_and(|at| (at.number, at.fence) == (number, fence));
+                if is_there {
+                    self.departed(player);
+                }
+            }
+            AgeReport::Ended { number, fence } => {
+                if self.has_heard(now, process, number, fence) {
+                    self.end(vec![number]);
+                }
+            }
+            AgeReport::Running { number, fence, players: _ } => {
+                if !self.has_heard(now, process, number, fence) {
+                    self.revoke(incarnation, number, fence);
+                }
+            }
+        }
+    }
+
+    /// Where to run an age that does not run yet.
+    pub(in super::super) fn choose(&self) -> Choice {
+        let load = |process: &u64| self.loads.get(process).copied().unwrap_or_default();
+        // A node for no players is being drained.
+        let candidates = self.nodes.iter();
+        let candidates =
+            candidates.filter(|(_, node)| node.info.runs_ages && node.info.max_players > 0);
+        let best = candidates.min_by(|(one, node), (other, than)| {
+            // Fractions are compared without division.
+            let (load, than_load) = (load(one).weight(), load(other).weight());
+            let [max, than_max] = [node, than].map(|node| u64::from(node.info.max_players.max(1)));
+            let fuller = (load * than_max).cmp(&(than_load * max));
+            let by_name = || node.name.cmp(&than.name);
+            node.is_suspect.cmp(&than.is_suspect).then(fuller).then_with(by_name)
+        });
+        match best {
+            Some((process, node)) => {
+                Choice::Node(Candidate { node: node.name.clone(), process: *process })
+            }
+            None if self.absent.is_empty() && !self.lacks_info() => Choice::Here,
+            None => Choice::Wait,
+        }
+    }
+
+    /// Whether a node runs ages.
+    pub(in super::super) fn runs_ages(&self, incarnation: u64) -> bool {
+        let mut nodes = self.nodes.values();
+        nodes.any(|node| node.incarnation == incarnation && node.info.runs_ages)
+    }
+
+    /// The host that clients are told to connect to, of a process that has joined.
+    pub(in super::super) fn host(&self, process: u64) -> Option<&str> {
+        let host = self.nodes.get(&process).map(|node| node.info.host.as_str());
+        host.filter(|host| !host.is_empty())
+    }
+
+    /// Lets the node of a placement expect a player. Returns the number of the request, which is
+    /// answered later.
+    pub(in super::super) fn expect(
+        &mut self,
+        now: Duration,
+        placement: &Placement,
+        visit: Visit,
+    ) -> u64 {
+        self.next_request += 1;
+        let request = self.next_request;
+        let (number, process) = (visit.number, placement.process);
+        let key = (number, placement.fence);
+        let is_known = self.nodes.contains_key(&process) || self.absent.contains_key(&process);
+        let is_newer = self.ages.get(&number).is_none_or(|age| age.fence <= placement.fence);
+        if !is_known || !is_newer || self.ending.contains(&key) {
+            self.ending.insert(key);
+            self.tasks.push_back(Task::End(vec![key]));
+            let outcome = Err(NotExpected::Over);
+            self.tasks.push_back(Task::Answer { request, outcome });
+            return request;
+        }
+        self.learn(now, number, placement);
+        self.has_heard(now, process, number, placement.fence);
+        let (auth, player, fence) = (visit.auth, visit.player, placement.fence);
+        let place = Place { auth, number, fence, process, since: now, is_confirmed: true };
+        self.expected.insert(player, place);
+        let until = now + ANSWER_WITHIN;
+        self.waiting.insert(request, Waiting { process, visit, is_sent: false, until });
+        self.send(request);
+        request
+    }
+
+    /// A session has ended, or has another player now. Its player is removed from all ages.
+    pub(in super::super) fn session_ended(&mut self, auth: u64) {
+        let places = self.present.of_session(auth).chain(self.expected.of_session(auth));
+        let places: Vec<_> = places.map(|(player, place)| (player, *place)).collect();
+        self.expected.remove_session(auth);
+        for (player, place) in places {
+            self.remove(player, place);
+        }
+    }
+
+    /// Players are not online.
+    pub(in super::super) fn offline(&mut self, players: &[u32]) {
+        for player in players {
+            if let Some(place) = self.present.get(*player).copied() {
+                self.remove(*player, place);
+            }
+        }
+    }
+
+    /// All players in ages of nodes.
+    pub(in super::super) fn players(&self) -> Vec<u32> {
+        self.present.iter().map(|(player, _)| player).collect()
+    }
+
+    /// Shows a message to all players in one instance, or in all ages of nodes. Returns the number of
+    /// players.
+    pub(in super::super) fn announce(
+        &mut self,
+        instance: Option<Uuid>,
+        sender: &str,
+        text: &str,
+    ) -> usize {
+        let order = AgeOrder::Announce {
+            instance: instance.unwrap_or(Uuid::ZERO),
+            sender: sender.to_owned(),
+            text: text.to_owned(),
+        };
+        for node in self.nodes.values().filter(|node| node.info.runs_ages) {
+            let (incarnation, order) = (node.incarnation, order.clone());
+            self.tasks.push_back(Task::Order { incarnation, order });
+        }
+        let is_meant = |number| {
+            let age = self.ages.get(&number);
+            age.is_some_and(|age| instance.is_none_or(|instance| age.instance == instance))
+        };
+        self.present.iter().filter(|(_, place)| is_meant(place.number)).count()
+    }
+
+    /// The ages of nodes, in no order. Times are how long ago something was.
+    pub(in super::super) fn running(&self, now: Duration) -> Vec<NodeAge> {
+        let mut players: HashMap<u32, Vec<_>> = HashMap::new();
+        for (player, place) in self.present.iter() {
+            let since = now.saturating_sub(place.since);
+            players.entry(place.number).or_default().push((player, since));
+        }
+        let age = |(number, age): (&u32, &Age)| {
+            let mut players = players.remove(number).unwrap_or_default();
+            players.sort_unstable();
+            let (filename, instance) = (age.filename.clone(), age.instance);
+            NodeAge { filename, instance, since: now.saturating_sub(age.since), players }
+        };
+        self.ages.iter().map(age).collect()
+    }
+
+    /// The vault has ended placements.
+    pub(in super::super) fn have_ended(&mut self, ended: &[(u32, u64)]) {
+        for key in ended {
+            self.ending.remove(key);
+        }
+    }
+
+    /// What has to be done next.
+    pub(in super::super) fn poll_task(&mut self) -> Option<Task> {
+        self.tasks.pop_front()
+    }
+
+    /// When to call [`timeout`](Self::timeout) again.
+    pub(in super::super) fn poll_timeout(&self) -> Duration {
+        let waiting = self.waiting.values().map(|waiting| waiting.until);
+        let absent = self.absent.values().copied();
+        waiting.chain(absent).fold(self.look_at, Duration::min)
+    }
+
+    /// Time has passed.
+    pub(in super::super) fn timeout(&mut self, now: Duration) {
+        let late = self.waiting.iter().filter(|(_, waiting)| now >= waiting.until);
+        let late: Vec<_> = late.map(|(request, _)| *request).collect();
+        for request in late {
+            let process = self.waiting.get(&request).map(|waiting| waiting.process);
+            if let Some(node) = process.and_then(|process| self.nodes.get_mut(&process)) {
+                node.is_suspect = true;
+            }
+            self.answer(request, Err(NotExpected::NoAnswer));
+        }
+        let over = self.absent.iter().filter(|(_, until)| now >= **until);
+        let over: Vec<_> = over.map(|(process, _)| *process).collect();
+        over.into_iter().for_each(|process| self.process_ended(process));
+        if now >= self.look_at {
+            self.look_at = now + LOOK_EVERY;
+            self.look(now);
+        }
+    }
+
+    /// Looks for what took too long.
+    fn look(&mut self, now: Duration) {
+        let late = |since: Duration, patience| now.saturating_sub(since) >= patience;
+        let silent = self.ages.iter().filter(|(_, age)| {
+            // The others end with their process.
+            self.nodes.contains_key(&age.process) && late(age.heard, AGE_PATIENCE)
+        });
+        let silent: Vec<_> =
+            silent.map(|(number, age)| (*number, age.fence, age.process)).collect();
+        for (number, fence, process) in silent {
+            if let Some(node) = self.nodes.get(&process) {
+                self.revoke(node.incarnation, number, fence);
+            }
+            self.end(vec![number]);
+        }
+        let gone = self.expected.iter().filter(|(_, place)| late(place.since, JOIN_WITHIN));
+        let gone: Vec<_> = gone.map(|(player, _)| player).collect();
+        for player in gone {
+            self.expected.remove(player);
+        }
+        let mut unconfirmed = Vec::new();
+        for (process, node) in &mut self.nodes {
+            if node.confirm_by.is_some_and(|by| now >= by) {
+                node.confirm_by = None;
+                let of_node = self.present.iter().filter(|(_, place)| place.process == *process);
+                let missing = of_node.filter(|(_, place)| !place.is_confirmed);
+                unconfirmed.extend(missing.map(|(player, _)| player));
+            }
+        }
+        unconfirmed.into_iter().for_each(|player| self.departed(player));
+    }
+
+    /// Whether a node that has ages has not said yet what it is.
+    fn lacks_info(&self) -> bool {
+        let unknown = self.nodes.iter().filter(|(_, node)| node.info.host.is_empty());
+        unknown.into_iter().any(|(process, _)| self.loads.contains_key(process))
+    }
+
+    fn process_of(&self, incarnation: u64) -> Option<u64> {
+        let node = self.nodes.iter().find(|(_, node)| node.incarnation == incarnation);
+        node.map(|(process, _)| *process)
+    }
+
+    /// Remembers a placement.
+    fn learn(&mut self, now: Duration, number: u32, placement: &Placement) {
+        let &Placement { fence, process, instance, .. } = placement;
+        if self.ages.get(&number).is_some_and(|age| age.fence == fence) {
+            return;
+        }
+        self.forget(number);
+        let filename = placement.filename.clone();
+        let age = Age { fence, process, filename, instance, since: now, heard: now };
+        self.ages.insert(number, age);
+        self.loads.entry(process).or_default().ages += 1;
+    }
+
+    /// Forgets a placement.
+    fn forget(&mut self, number: u32) -> Option<Age> {
+        let age = self.ages.remove(&number)?;
+        if let Some(load) = self.loads.get_mut(&age.process) {
+            load.ages -= 1;
+        }
+        self.tidy(age.process);
+        Some(age)
+    }
+
+    fn tidy(&mut self, process: u64) {
+        if self.loads.get(&process).is_some_and(|load| load.weight() == 0) {
+            self.loads.remove(&process);
+        }
+    }
+
+    /// A process shows that it runs an age. Returns whether that age is its own.
+    fn has_heard(&mut self, now: Duration, process: u64, number: u32, fence: u64) -> bool {
+        match self.ages.get_mut(&number) {
+            Some(age) if (age.fence, age.process) == (fence, process) => {
+                age.heard = now;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn revoke(&mut self, incarnation: u64, number: u32, fence: u64) {
+        let order = AgeOrder::Revoke { number, fence };
+        self.tasks.push_back(Task::Order { incarnation, order });
+    }
+
+    /// A process no longer runs ages.
+    fn process_ended(&mut self, process: u64) {
+        self.absent.remove(&process);
+        let ages = self.ages.iter().filter(|(_, age)| age.process == process);
+        let mut numbers: Vec<_> = ages.map(|(number, _)| *number).collect();
+        numbers.sort_unstable();
+        self.end(numbers);
+    }
+
+    /// Ends placements.
+    fn end(&mut self, numbers: Vec<u32>) {
+        let mut over = BTreeSet::new();
+        for number in numbers {
+            over.extend(self.forget(number).map(|age| (number, age.fence)));
+        }
+        if over.is_empty() {
+            return;
+        }
+        let is_there = |(_, place): &(u32, &Place)| over.contains(&(place.number, place.fence));
+        let coming: Vec<_> = self.expected.iter().filter(is_there).map(|(id, _)| id).collect();
+        let there: Vec<_> = self.present.iter().filter(is_there).map(|(id, _)| id).collect();
+        for player in coming {
+            self.expected.remove(player);
+        }
+        there.into_iter().for_each(|player| self.departed(player));
+        let waiting = self
+            .waiting
+            .iter()
+            .filter(|(_, waiting)| over.contains(&(waiting.visit.number, waiting.visit.fence)));
+        let waiting: Vec<_> = waiting.map(|(request, _)| *request).collect();
+        waiting.into_iter().for_each(|request| self.answer(request, Err(NotExpected::Over)));
+        self.ending.extend(over.iter().copied());
+        self.tasks.push_back(Task::End(over.into_iter().collect()));
+    }
+
+    fn arrived(&mut self, player: u32, place: Place) {
+        if self.expected.get(player).is_some_and(|expected| expected.number == place.number) {
+            self.expected.remove(player);
+        }
+        self.loads.entry(place.process).or_default().players += 1;
+        if let Some(before) = self.present.insert(player, place) {
+            if let Some(load) = self.loads.get_mut(&before.process) {
+                load.players -= 1;
+            }
+            self.tidy(before.process);
+            if before.number != place.number {
+                self.remove(player, before);
+            }
+        }
+        self.tasks.push_back(Task::Came { player });
+    }
+
+    /// Removes a player, and records that the player has left, unless it is on the way back.
+    fn departed(&mut self, player: u32) {
+        let Some(place) = self.present.remove(player) else { return };
+        if let Some(load) = self.loads.get_mut(&place.process) {
+            load.players -= 1;
+        }
+        self.tidy(place.process);
+        let coming = self.expected.get(player);
+        let is_coming_back = coming.is_some_and(|expected| expected.number == place.number);
+        if !is_coming_back && place.number < FIRST_PLACED {
+            self.tasks.push_back(Task::Left { auth: place.auth, age: place.number });
+        }
+    }
+
+    /// Tells a node to remove a player.
+    fn remove(&mut self, player: u32, place: Place) {
+        if let Some(node) = self.nodes.get(&place.process) {
+            let Place { number, auth, .. } = place;
+            let incarnation = node.incarnation;
+            let order = AgeOrder::Out { number, player, auth };
+            self.tasks.push_back(Task::Order { incarnation, order });
+        }
+    }
+
+    /// Sends an order to expect a player, if the node is there.
+    fn send(&mut self, request: u64) {
+        let Some(waiting) = self.waiting.get_mut(&request).filter(|it| !it.is_sent) else { return };
+        let Some(node) = self.nodes.get(&waiting.process) else { return };
+        waiting.is_sent = true;
+        let (incarnation, visit) = (node.incarnation, waiting.visit.clone());
+        let order = AgeOrder::Expect { request, visit };
+        self.tasks.push_back(Task::Order { incarnation, order });
+    }
+
+    fn answer(&mut self, request: u64, outcome: Result<(), NotExpected>) {
+        if self.waiting.remove(&request).is_some() {
+            self.tasks.push_back(Task::Answer { request, outcome });
+        }
+    }
+}
+
+impl Load {
+    fn weight(self) -> u64 {
+        self.players + PLAYERS_PER_AGE * self.ages
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,360 @@
+//! Messages to players in ages of other processes, such as private chat.
+//!
+//! | subject | from, to | content |
+//! | --- | --- | --- |
+//! | `ww.NAME.1.player.ID` | the sender's process, the process with this player | [`Routed`] |
+//! | `ww.NAME.1.all` | an administrator's process, all processes with ages | [`Routed`] |
+//!
+//! A process subscribes to the subjects of the players in its ages, so no sender has to know where
+//! they are. Nothing is sent again: messages may be lost, but never arrive twice.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinHandle};
+use worldwire_core::{Bytes32, Error, Field as _, Reader, Result, Writer, record};
+use worldwire_net::LogLimiter;
+use worldwire_uru::age::Packet;
+use worldwire_uru::net_message::NetMessage;
+
+use super::bus::{Bus, Messages, Subjects};
+
+/// The minor version of the format. A newer one can append fields.
+const MINOR: u8 = 0;
+/// The maximum length of a message. Longer ones are lost.
+const MAX_MESSAGE: usize = 64 << 10;
+/// How many messages may wait for the bus, and how many for ages. Further ones are lost.
+const MAX_WAITING: usize = 1_024;
+/// How many senders to remember for each subject.
+const MAX_SENDERS: usize = 256;
+/// The shortest interval between log lines that clients can cause at will.
+const LOG_EVERY: Duration = Duration::from_secs(60);
+
+record! {
+    /// A message for players.
+    pub struct Routed<'a> {
+        /// The minor version of the format.
+        minor "minor": u8,
+        /// The random number of the sender's process.
+        process "process": u64,
+        /// Counts the messages of that process.
+        number "number": u64,
+        /// The encoded net message.
+        message "message": Bytes32<'a, MAX_MESSAGE>,
+    }
+}
+
+impl<'a> Routed<'a> {
+    pub(super) fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut writer = Writer::new();
+        self.encode(&mut writer)?;
+        Ok(writer.into_bytes())
+    }
+
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self> {
+        Self::decode(&mut Reader::new(bytes), "routed message")
+    }
+
+    /// The net message, for ages.
+    pub(super) fn packet(&self) -> Result<Packet> {
+        let mut reader = Reader::new(&self.message);
+        let message = NetMessage::decode(&mut reader, "message").map_err(Error::closed)?;
+        reader.end()?;
+        Packet::of(message)
+    }
+}
+
+/// Tells the messages of other processes from repeated ones, and from this process' own. One for
+/// each subject, whose messages of one sender are in order.
+#[derive(Debug)]
+struct Filter {
+    own: u64,
+    /// Senders and the numbers of their last messages, the last sender last.
+    senders: VecDeque<(u64, u64)>,
+}
+
+impl Filter {
+    fn new(own: u64) -> Self {
+        Self { own, senders: VecDeque::new() }
+    }
+
+    fn is_new(&mut self, routed: &Routed<'_>) -> bool {
+        if routed.process == self.own {
+            return false;
+        }
+        let known = self.senders.iter().position(|(process, _)| *process == routed.process);
+        let last = known.and_then(|index| self.senders.remove(index)).map(|(_, last)| last);
+        let is_new = last.is_none_or(|last| last < routed.number);
+        if self.senders.len() >= MAX_SENDERS {
+            self.senders.pop_front();
+        }
+        self.senders.push_back((routed.process, last.unwrap_or_default().max(routed.number)));
+        is_new
+    }
+}
+
+/// A message that has arrived for a player, or for all.
+pub(in crate::uru) type Routing = (Option<u32>, Packet);
+
+/// The way to players in ages of other processes. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(in crate::uru) struct Routes {
+    outgoing: mpsc::Sender<Routing>,
+    changes: mpsc::UnboundedSender<Change>,
+    lost: Arc<LogLimiter>,
+}
+
+/// A player has come or gone.
+#[derive(Debug)]
+enum Change {
+    Here(u32),
+    Gone(u32),
+}
+
+impl Routes {
+    /// Starts to exchange messages. `process` is the random number of this process. Returns what
+    /// arrives, and the task, which ends when it is aborted.
+    pub(in crate::uru) fn start(
+        bus: Arc<dyn Bus>,
+        cluster: &str,
+        process: u64,
+    ) -> (Self, mpsc::Receiver<Routing>, JoinHandle<()>) {
+        let (outgoing, waiting) = mpsc::channel(MAX_WAITING);
+        let (changes, changed) = mpsc::unbounded_channel();
+        let (arrived, incoming) = mpsc::channel(MAX_WAITING);
+        let subjects = Subjects::of(cluster);
+        let listener =
+            Listener { bus: Arc::clone(&bus), subjects: subjects.clone(), process, arrived };
+        let task = tokio::spawn(async move {
+            tokio::join!(publish(bus, subjects, process, waiting), listen(listener, changed));
+        });
+        let lost = Arc::new(LogLimiter::new(LOG_EVERY));
+        (Self { outgoing, changes, lost }, incoming, task)
+    }
+
+    /// Sends a message to a player elsewhere, or to all players elsewhere.
+    pub(in crate::uru) fn send(&self, to: Option<u32>, packet: &Packet) {
+        let is_short = packet.bytes().len() <= MAX_MESSAGE;
+        if (!is_short || self.outgoing.try_send((to, packet.clone())).is_err())
+            && let Some(count) = self.lost.count()
+        {
+            tracing::warn!(count, "messages to players in ages of other processes were lost");
+        }
+    }
+
+    /// From now on, messages to this player arrive.
+    pub(in crate::uru) fn here(&self, player: u32) {
+        // This fails if the process ends.
+        let _ = self.changes.send(Change::Here(player));
+    }
+
+    /// From now on, messages to this player no longer arrive.
+    pub(in crate::uru) fn gone(&self, player: u32) {
+        let _ = self.changes.send(Change::Gone(player));
+    }
+}
+
+async fn publish(
+    bus: Arc<dyn Bus>,
+    subjects: Subjects,
+    process: u64,
+    mut waiting: mpsc::Receiver<Routing>,
+) {
+    let mut number = 0;
+    while let Some((to, packet)) = waiting.recv().await {
+        number += 1;
+        let message = Bytes32::new(packet.bytes());
+        // Its length was checked.
+        let Ok(message) = (Routed { minor: MINOR, process, number, message }).to_bytes() else {
+            continue;
+        };
+        if !bus.publish(&subjects.players(to), message).await {
+            tracing::debug!(?to, "a message to players elsewhere was lost");
+        }
+    }
+}
+
+/// Receives what is for the players here.
+struct Listener {
+    bus: Arc<dyn Bus>,
+    subjects: Subjects,
+    process: u64,
+    arrived: mpsc::Sender<Routing>,
+}
+
+/// Stops to receive when it is dropped.
+struct Subscription(AbortHandle);
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn listen(listener: Listener, mut changed: mpsc::UnboundedReceiver<Change>) {
+    let _all = listener.subscribe(None).await;
+    let mut players = HashMap::new();
+    while let Some(change) = changed.recv().await {
+        match change {
+            Change::Here(player) if players.contains_key(&player) => {}
+            Change::Here(player) => {
+                players.insert(player, listener.subscribe(Some(player)).await);
+            }
+            Change::Gone(player) => drop(players.remove(&player)),
+        }
+    }
+}
+
+impl Listener {
+    /// Receives messages for a player, or for all, until the result is dropped.
+    async fn subscribe(&self, to: Option<u32>) -> Option<Subscription> {
+        let messages = match self.bus.subscribe(&self.subjects.players(to)).await {
+            Ok(messages) => messages,
+            Err(error) => {
+                tracing::warn!(%error, ?to, "messages from ages of other processes do not arrive");
+                return None;
+            }
+        };
+        let (filter, arrived) = (Filter::new(self.process), self.arrived.clone());
+        Some(Subscription(tokio::spawn(receive(to, messages, filter, arrived)).abort_handle()))
+    }
+}
+
+async fn receive(
+    to: Option<u32>,
+    mut messages: Messages,
+    mut filter: Filter,
+    arrived: mpsc::Sender<Routing>,
+) {
+    while let Some(bytes) = messages.recv().await {
+        let Ok(routed) = Routed::parse(&bytes) else { continue };
+        if !filter.is_new(&routed) {
+            continue;
+        }
+        match routed.packet() {
+            // Lost if there is no room.
+            Ok(packet) => drop(arrived.try_send((to, packet))),
+            Err(error) => {
+                tracing::debug!(%error, "a message from an age of another process cannot be read");
+            }
+        }
+    }
+}
+
+/// Decodes a message as a process that receives it does.
+///
+/// # Panics
+/// If what was decoded is encoded to something else.
+#[cfg(feature = "fuzzing")]
+pub(super) fn fuzz(data: &[u8]) {
+    let Ok(routed) = Routed::parse(data) else { return };
+    let bytes = routed.to_bytes().expect("a decoded message can be encoded");
+    assert!(data.starts_with(&bytes), "{routed:?} is encoded differently");
+    if let Ok(packet) = routed.packet() {
+        let message = Bytes32::new(packet.bytes());
+        let again = Routed { message, ..routed };
+        assert_eq!(again.packet().expect("an encoded packet can be decoded"), packet);
+    }
+}
+
+/// Messages with and without a net message.
+#[cfg(feature = "fuzzing")]
+pub(super) fn seeds() -> Vec<Vec<u8>> {
+    let mut sampler = worldwire_core::Sampler::new(1);
+    let mut seeds = Vec::new();
+    for _ in 0..8 {
+        let mut writer = Writer::new();
+        if NetMessage::sample(&mut sampler).encode(&mut writer).is_ok() {
+            let message = Bytes32::new(writer.into_bytes());
+            seeds.extend(Routed { minor: MINOR, process: 1, number: 1, message }.to_bytes());
+        }
+        seeds.extend(Routed::sample(&mut sampler).to_bytes());
+    }
+    seeds
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+    use worldwire_core::Sampler;
+    use worldwire_uru::net_message::{MembersListReq, NetFlags, NetHeader};
+    use worldwire_uru::types::UnifiedTime;
+
+    use super::super::local::LocalBus;
+    use super::*;
+
+    #[test]
+    fn messages_survive_with_appended_fields() {
+        let mut sampler = Sampler::new(1);
+        for _ in 0..100 {
+            let routed = Routed::sample(&mut sampler);
+            let mut bytes = routed.to_bytes().unwrap();
+            bytes.extend([9; 3]);
+            assert_eq!(Routed::parse(&bytes).unwrap(), routed);
+        }
+    }
+
+    #[test]
+    fn messages_arrive_once() {
+        let mut filter = Filter::new(7);
+        let mut takes = |process, number| {
+            let message = Bytes32::new(&b""[..]);
+            filter.is_new(&Routed { minor: 0, process, number, message })
+        };
+        assert!(!takes(7, 1), "its own");
+        assert!(takes(1, 4) && takes(2, 4) && takes(1, 5));
+        assert!(!takes(1, 5) && !takes(1, 4), "repeated, and late");
+        assert!(takes(2, 9));
+        assert!(filter.senders.len() == 2);
+        for process in 10..1_000 {
+            let message = Bytes32::new(&b""[..]);
+            filter.is_new(&Routed { minor: 0, process, number: 1, message });
+        }
+        assert_eq!(filter.senders.len(), MAX_SENDERS);
+    }
+
+    fn packet(player: u32) -> Packet {
+        let time = UnifiedTime { seconds: 1_700_000_000, microseconds: 0 };
+        let header = NetHeader::from_client(time, player, NetFlags(0));
+        Packet::of(MembersListReq { header }).unwrap()
+    }
+
+    async fn until(mut is_done: impl FnMut() -> bool) {
+        while !is_done() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn messages_reach_players_of_other_processes() {
+        let bus = Arc::new(LocalBus::repeating(2));
+        let (here, mut at_home, _) = Routes::start(Arc::clone(&bus) as _, "shard", 1);
+        let (there, mut abroad, _) = Routes::start(Arc::clone(&bus) as _, "shard", 2);
+        until(|| bus.listeners("ww.shard.1.all") == 2).await;
+        here.here(5);
+        there.here(6);
+        // Twice, as when the player changes ages.
+        there.here(6);
+        let count = |player| bus.listeners(&format!("ww.shard.1.player.{player}"));
+        until(|| count(5) == 1 && count(6) == 1).await;
+
+        here.send(Some(5), &packet(1));
+        here.send(Some(6), &packet(1));
+        here.send(None, &packet(2));
+        // From different subscriptions, in any order.
+        let mut heard = [abroad.recv().await.unwrap(), abroad.recv().await.unwrap()];
+        heard.sort_by_key(|(to, _)| *to);
+        assert_eq!(heard, [(None, packet(2)), (Some(6), packet(1))]);
+        there.send(None, &packet(3));
+        assert_eq!(at_home.recv().await.unwrap(), (None, packet(3)));
+
+        there.gone(6);
+        until(|| count(6) == 0).await;
+        here.send(Some(6), &packet(4));
+        let nothing = Duration::from_secs(1);
+        assert!(timeout(nothing, abroad.recv()).await.is_err());
+        assert!(timeout(nothing, at_home.recv()).await.is_err());
+    }
+}
