@@ -8,13 +8,14 @@ made from samples/ and removed afterwards.
 from __future__ import annotations
 
 import json
+import random
 import resource
 import struct
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Callable, List
+from typing import Any, Callable, Dict, List
 
 import katsuba.op
 import katsuba.wad
@@ -26,6 +27,7 @@ from worldwire.ki import Archive, TypeList
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 CAPTURE_BYTES = 50_000_000
+CLASSES = 2_400
 FILES = 4_000
 PARTS = 20_000
 ROUNDS = 5
@@ -153,8 +155,39 @@ def compare_archives(folder: Path) -> None:
     )
 
 
+def type_list() -> Dict[str, Any]:
+    """A list in which classes repeat the properties that they inherit, as in a client's list."""
+    draw = random.Random(20260101)
+    known = json.loads((SAMPLES / "ki-types.json").read_text())["classes"]
+    pattern = [it for one in known.values() for it in one["properties"].values()]
+    classes: Dict[str, Any] = {}
+    inherited: List[Dict[str, Any]] = [{}]
+    for number in range(CLASSES):
+        properties = dict(draw.choice(inherited))
+        for own in draw.sample(pattern, 3):
+            place = {"id": len(properties), "offset": 72 + 8 * len(properties)}
+            properties[f"m_own{number}_{len(properties)}"] = {**own, **place}
+        if len(properties) < 20:
+            inherited.append(properties)
+        about = {"name": f"class Made{number}", "bases": ["PropertyClass"], "hash": number}
+        classes[str(number)] = {**about, "properties": properties, "singleton": False}
+    return classes
+
+
+def compare_lists(folder: Path) -> None:
+    classes, ours, theirs = type_list(), folder / "ours.json", folder / "theirs.json"
+    ours.write_text(json.dumps({"version": 2, "classes": classes}))
+    theirs.write_text(json.dumps(classes))
+    measure(
+        f"a type list of {CLASSES} classes, {ours.stat().st_size / 1e6:.1f} MB",
+        lambda: TypeList(ours),
+        lambda: katsuba.op.TypeList.open(theirs),
+    )
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
+        compare_lists(Path(folder))
         compare_archives(Path(folder))
         compare_captures(Path(folder))
 

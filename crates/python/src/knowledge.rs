@@ -83,8 +83,8 @@ fn parts<'py>(argument: Option<&Bound<'py, PyAny>>) -> PyResult<Vec<Bound<'py, P
 pub(crate) fn read_keys(py: Python<'_>, argument: Option<&Bound<'_, PyAny>>) -> PyResult<Keys> {
     let mut keys = Keys::none();
     for part in parts(argument)? {
-        if let Ok(text) = part.call_method0("to_toml") {
-            let text: String = text.extract()?;
+        if part.hasattr("to_toml")? {
+            let text: String = part.call_method0("to_toml")?.extract()?;
             let added = if text.is_empty() { Ok(()) } else { keys.add(&text) };
             added.map_err(|error| Fault::new(Class::Keys, error).raise(py))?;
             continue;
@@ -139,8 +139,11 @@ pub(crate) fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
 pub(crate) fn read_file(py: Python<'_>, path: &Path) -> PyResult<Vec<u8>> {
     let most = Limits::DEFAULT.file_bytes;
     let read = py.detach(|| {
-        let mut bytes = Vec::new();
-        fs::File::open(path)?.take(most + 1).read_to_end(&mut bytes).map(|_| bytes)
+        let file = fs::File::open(path)?;
+        // One byte more than it has, so that its end is seen without another allocation.
+        let size = file.metadata()?.len().min(most) + 1;
+        let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+        file.take(most + 1).read_to_end(&mut bytes).map(|_| bytes)
     });
     let bytes = read.map_err(|error| of_file(path, &error))?;
     if bytes.len() as u64 > most {

@@ -14,7 +14,7 @@
 //! | `codec`, `values` | single messages and files; Python values to be encoded |
 //! | `ki`, `game_value`, `archive` | type lists, game objects and archives of KI |
 //! | `machine`, `login` | connections without I/O, and logins |
-//! | `knowledge`, `definitions`, `catalog` | keys and definitions; definitions as objects |
+//! | `knowledge`, `definitions`, `keys`, `catalog` | keys and definitions, also as objects |
 //! | `error` | errors as exceptions |
 
 mod archive;

@@ -74,6 +74,8 @@ def test_new_keys_work(samples: Path) -> None:
 def test_mistakes_are_reported(keys: Keys, problem: str, tmp_path: Path) -> None:
     with pytest.raises(worldwire.KeysError, match=problem):
         keys.save(tmp_path / "keys.toml")
+    with pytest.raises(worldwire.KeysError, match=problem):
+        worldwire.Context(keys=keys)
     assert list(tmp_path.iterdir()) == []
 
 

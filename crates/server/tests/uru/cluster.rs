@@ -129,6 +129,18 @@ impl Bus {
         self.front_with(leader, |_| ()).await
     }
 
+    pub(crate) async fn front_named(&self, leader: &Running, node: &str) -> Running {
+        self.front_with(leader, |config| config.cluster.node = node.to_owned()).await
+    }
+
+    /// The settings of a process that uses it, as text.
+    pub(crate) fn section(&self, node: &str) -> String {
+        format!(
+            "[cluster]\nbus = [\"nats://127.0.0.1:{}\"]\nname = \"shard\"\nnode = \"{node}\"\n",
+            self.port
+        )
+    }
+
     pub(crate) async fn front_with(
         &self,
         leader: &Running,

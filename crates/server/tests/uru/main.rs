@@ -16,6 +16,7 @@ mod player;
 #[path = "../data/support/database.rs"]
 mod postgres;
 mod reconnect;
+mod returns;
 mod services;
 mod sharing;
 mod siege;

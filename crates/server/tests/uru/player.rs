@@ -97,6 +97,18 @@ impl Player {
         self.hear().await
     }
 
+    /// Registers. Returns false if the server closes the connection.
+    pub(crate) async fn try_to_register(&mut self) -> bool {
+        self.client.shout(Ask::from(ask::ClientRegisterRequest { build_id: 918 })).await;
+        while let Some(heard) = self.client.hear().await {
+            if let Message::AuthServer(Reply::ServerAddr(told)) = heard.message() {
+                self.token = told.token;
+                return true;
+            }
+        }
+        false
+    }
+
     /// Registers, and returns the server's challenge.
     pub(crate) async fn register(&mut self) -> u32 {
         let heard = self.ask(ask::ClientRegisterRequest { build_id: 918 }).await;

@@ -16,7 +16,7 @@ use worldwire_core::Field as _;
 use worldwire_net::{Stop, tcp};
 use worldwire_server::store::{self, seal::ServerKey};
 use worldwire_server::uru::vault::{Vault, VaultConfig};
-use worldwire_server::uru::{SQLITE_FILE, Standby, keys};
+use worldwire_server::uru::{SQLITE_FILE, Shard, Standby, keys};
 use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::Message;
@@ -32,24 +32,35 @@ use crate::postgres::Database;
 use crate::reconnect::{hears, knows_nothing};
 
 const FOLDER: &str = "WORLDWIRE_TAKEOVER_FOLDER";
+const ROLE: &str = "WORLDWIRE_TAKEOVER_ROLE";
 const KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707\n";
 /// The accounts; each has its name as password and as the name of its player.
-const NAMES: [&str; 4] = ["Anna", "Bert", "Cleo", "Dora"];
+pub(crate) const NAMES: [&str; 4] = ["Anna", "Bert", "Cleo", "Dora"];
 /// How long a client may wait until its session continues.
 const LIMIT: Duration = Duration::from_secs(3);
 /// How long sessions wait for their clients, in seconds.
 const WAIT: u32 = 5;
 
 /// A child process with its own folder.
-struct Process {
-    child: Child,
+pub(crate) struct Process {
+    pub(crate) child: Child,
     lines: Receiver<String>,
 }
 
 impl Process {
-    fn start(folder: &TempDir) -> Self {
+    /// A standby.
+    pub(crate) fn start(folder: &TempDir) -> Self {
+        Self::start_as("standby", folder)
+    }
+
+    pub(crate) fn start_front(folder: &TempDir) -> Self {
+        Self::start_as("front", folder)
+    }
+
+    fn start_as(role: &str, folder: &TempDir) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "takeover::process", "--nocapture"]).env(FOLDER, folder.path());
+        command.args(["--exact", "takeover::process", "--nocapture"]);
+        command.env(FOLDER, folder.path()).env(ROLE, role);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
@@ -61,7 +72,7 @@ impl Process {
     }
 
     /// What follows this word in the next line that begins with it.
-    async fn says(&self, word: &str) -> String {
+    pub(crate) async fn says(&self, word: &str) -> String {
         let start = Instant::now();
         loop {
             match self.lines.try_recv() {
@@ -78,7 +89,7 @@ impl Process {
         }
     }
 
-    async fn address(&self) -> SocketAddr {
+    pub(crate) async fn address(&self) -> SocketAddr {
         self.says("serves").await.parse().unwrap()
     }
 
@@ -95,7 +106,8 @@ impl Drop for Process {
     }
 }
 
-/// The child: a standby, which serves once it has taken over. Run directly, it does nothing.
+/// The child: a front, or a standby, which serves once it has taken over. Run directly, it does
+/// nothing.
 #[test]
 fn process() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
@@ -114,10 +126,20 @@ fn process() {
         let _ = out.write_all(format!("\n{line}\n").as_bytes());
         let _ = out.flush();
     };
+    let is_front = std::env::var(ROLE).is_ok_and(|role| role == "front");
     runtime.block_on(async {
-        let standby = Standby::open(Path::new(&folder), |_| ()).await.unwrap();
-        say("waits");
-        let Some(shard) = standby.lead(signal.clone()).await.unwrap() else { return };
+        let shard = if is_front {
+            let shard = Shard::open(Path::new(&folder)).await.unwrap();
+            while shard.vault().is_failing() {
+                sleep(Duration::from_millis(5)).await;
+            }
+            shard
+        } else {
+            let standby = Standby::open(Path::new(&folder), |_| ()).await.unwrap();
+            say("waits");
+            let Some(shard) = standby.lead(signal.clone()).await.unwrap() else { return };
+            shard
+        };
         say(&format!("serves {}", shard.address().unwrap()));
         let error = shard.serve(signal).await.err();
         say(&format!("ended {}", error.map(|error| error.to_string()).unwrap_or_default()));
@@ -125,7 +147,7 @@ fn process() {
 }
 
 /// A folder for a process that shares the database.
-fn folder(url: &str, ring: &KeyRing) -> TempDir {
+pub(crate) fn folder(url: &str, ring: &KeyRing) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let settings = format!(
         "listen = \"127.0.0.1:0\"\nstatus = \"\"\ndatabase = \"{url}\"\n\
@@ -144,7 +166,7 @@ fn folder(url: &str, ring: &KeyRing) -> TempDir {
 }
 
 /// Creates the accounts, each with a player.
-async fn found(database: &Database) -> [u32; NAMES.len()] {
+pub(crate) async fn found(database: &Database) -> [u32; NAMES.len()] {
     let file = database.folder.path().join(SQLITE_FILE);
     let store = store::open(file, database.url.as_deref()).await.unwrap();
     let key = ServerKey::from_bytes(&[7; 32]);
@@ -169,7 +191,7 @@ async fn found(database: &Database) -> [u32; NAMES.len()] {
 }
 
 /// Logs in and chooses a player.
-async fn enter(address: SocketAddr, ring: &KeyRing, name: &str, player: u32) -> Player {
+pub(crate) async fn enter(address: SocketAddr, ring: &KeyRing, name: &str, player: u32) -> Player {
     let mut client = Player::connect_to(address, ring).await;
     assert_eq!(client.log_in(name, name).await.1.result, NetError::Success);
     assert_eq!(client.choose(player).await, NetError::Success);
@@ -177,7 +199,7 @@ async fn enter(address: SocketAddr, ring: &KeyRing, name: &str, player: u32) -> 
 }
 
 /// Reconnects with a token.
-async fn back(address: SocketAddr, ring: &KeyRing, token: Uuid) -> Player {
+pub(crate) async fn back(address: SocketAddr, ring: &KeyRing, token: Uuid) -> Player {
     let stream = tcp::dial(address, PATIENCE).await.unwrap();
     let mut client = Player::connect_with(stream, ring, token).await;
     client.register().await;
@@ -200,11 +222,11 @@ async fn fetch(client: &mut Player, node_id: u32) -> VaultNode<'static> {
 }
 
 /// The PlayerInfo of a player.
-async fn info(client: &mut Player, player: u32) -> u32 {
+pub(crate) async fn info(client: &mut Player, player: u32) -> u32 {
     client.below(player, NodeType::PlayerInfo, None).await
 }
 
-async fn is_online(client: &mut Player, info: u32) -> bool {
+pub(crate) async fn is_online(client: &mut Player, info: u32) -> bool {
     fetch(client, info).await.int32_1 == Some(1)
 }
 

@@ -216,6 +216,8 @@ fn plain(shape: &Shape) -> Kind {
 #[cfg(test)]
 #[expect(dead_code, unreachable_pub, reason = "the macros declare public items")]
 mod tests {
+    #![allow(elided_lifetimes_in_paths, reason = "other crates do not see this in macros")]
+
     use super::*;
     use crate::{Bytes32, Float, List32, Messages as _, record, wire_enum};
 

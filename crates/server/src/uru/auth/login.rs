@@ -15,11 +15,12 @@ use worldwire_uru::message::{AccountFlags, Caps};
 use worldwire_uru::types::{Ipv4, Nested, NetError, Uuid};
 
 use super::replies::outcome;
-use super::resume::{Identity, Recent, ResumeToken, SuspendedSession};
+use super::resume::{Identity, Recent, SuspendedSession};
+use super::returning::{self, Return};
 use super::{AuthService, ClientState, send, sent};
 use crate::uru::config::CapsPolicy;
 use crate::uru::vault::Login;
-use crate::uru::vault::resume::{Resumed, Ticket};
+use crate::uru::vault::resume::Ticket;
 
 /// The billing type of a paid account.
 const PAID: u32 = 1;
@@ -49,66 +50,71 @@ impl AuthService {
         self.challenge = Some(server_challenge);
         send(sender, reply::ClientRegisterReply { server_challenge })?;
         self.offer_caps(sender)?;
-        let address = self.peer.address.ip();
         let token = mem::replace(&mut self.returns_with, Uuid::ZERO);
-        let kept = match token {
-            Uuid::ZERO => None,
-            token => self.shared.reconnections.claim(token, address).await,
+        let host = self.shared.hosts.ipv4().await;
+        let issue = || self.shared.reconnections.issue_token(self.peer.address.ip());
+        let issued = host.and_then(|host| Some((host, issue()?)));
+        // First: if this fails, the client tries again with the old token.
+        let new = issued.as_ref().map(|(_, (_, held))| held.ticket());
+        let is_resumed = match self.resume(token, new).await {
+            Ok(is_resumed) => is_resumed,
+            Err(error) => {
+                let address = self.peer.address;
+                tracing::warn!(%address, ?error, "connection closed: cannot resume a session now");
+                return Flow::Break(());
+            }
         };
-        if let Some(host) = self.shared.hosts.ipv4().await {
-            self.resume_token = self.shared.reconnections.issue_token(address);
-            if let Some(token) = self.resume_token.as_ref().map(ResumeToken::token) {
-                send(sender, reply::ServerAddr { server_address: Ipv4(host), token })?;
-            }
+        if let Some((host, (token, held))) = issued {
+            self.ticket = Some(held);
+            send(sender, reply::ServerAddr { server_address: Ipv4(host), token })?;
         }
-        match kept {
-            Some(kept) => {
-                self.go_on(*kept, sender)?;
-                self.keep_ticket().await;
+        // These may have been lost.
+        for bytes in self.recent.iter().filter(|_| is_resumed) {
+            let message = Message::decode(Service::Auth, Side::Server, &mut Reader::new(bytes));
+            if let Ok(message) = message {
+                sent(sender.send(&message))?;
             }
-            None => self.resume_stored(token).await,
         }
         Flow::Continue(())
     }
 
-    /// Resumes the client's session, if the process that served the shard before has left it to
-    /// this one.
-    async fn resume_stored(&mut self, token: Uuid) {
-        if token.is_zero() || !self.shared.vault.keeps_sessions() {
-            return;
+    /// Resumes the session of the client's previous connection. Returns whether there was one.
+    async fn resume(&mut self, token: Uuid, new: Option<Ticket>) -> Result<bool, NetError> {
+        if token.is_zero() {
+            return Ok(false);
         }
-        let address = self.peer.address;
+        let (address, shared) = (self.peer.address, &self.shared);
         let presented = Ticket::new(token, address.ip());
-        match self.session.resume(presented, self.ticket()).await {
-            Ok(Some(Resumed { account, account_name, player })) => {
-                tracing::info!(
-                    %address, account = account_name, player, "reconnected after a takeover"
-                );
-                self.shared.figures.returns.fetch_add(1, Ordering::Relaxed);
-                self.presence.logged_in(address);
-                self.state = if player == 0 { ClientState::LoggedIn } else { ClientState::Playing };
-                self.identity = Identity { account, player };
-                self.log.account = Some(account_name);
+        let (vault, reconnections) = (&shared.vault, &shared.reconnections);
+        match returning::resume(vault, reconnections, &self.session, presented, new).await? {
+            None => return Ok(false),
+            Some(Return::Kept(kept)) => {
+                let SuspendedSession { session, presence, notices, .. } = *kept;
+                (self.session, self.presence, self.notices) = (session, presence, notices);
+                (self.identity, self.recent) = (kept.identity, kept.recent);
+                self.log.account = kept.account_name;
             }
-            Ok(None) => {}
-            Err(error) => tracing::warn!(%address, ?error, "cannot resume a session"),
+            Some(Return::Moved(client)) => {
+                self.identity = Identity::from(&client);
+                self.log.account = Some(client.account_name);
+            }
         }
+        self.state = self.identity.state();
+        let (account, player) = (&self.log.account, self.identity.player);
+        tracing::info!(%address, account, player, "reconnected");
+        self.shared.figures.returns.fetch_add(1, Ordering::Relaxed);
+        self.presence.resumed(address);
+        Ok(true)
     }
 
-    /// Lets the client resume its session at the process that takes over from this one.
+    /// Lets the client resume its session at other processes.
     async fn keep_ticket(&self) {
-        if let Some(ticket) = self.ticket()
-            && self.shared.vault.keeps_sessions()
-            && let Err(error) = self.session.keep_ticket(ticket).await
-        {
+        let Some(ticket) = &self.ticket else { return };
+        let new = Some(ticket.ticket());
+        if let Err(error) = returning::renew(&self.shared.vault, &self.session, None, new).await {
             let address = self.peer.address;
-            tracing::warn!(%address, ?error, "cannot store a session for a standby");
+            tracing::warn!(%address, ?error, "the client can resume its session only here");
         }
-    }
-
-    fn ticket(&self) -> Option<Ticket> {
-        let token = self.resume_token.as_ref()?.token();
-        Some(Ticket::new(token, self.peer.address.ip()))
     }
 
     /// Announces the server's capabilities, with the small games that it runs.
@@ -123,26 +129,6 @@ impl AuthService {
             Ok(caps) => send(sender, reply::ServerCaps { caps }),
             Err(_) => Flow::Break(()),
         }
-    }
-
-    /// Resumes the client's session, and resends messages that may have been lost.
-    fn go_on(&mut self, kept: SuspendedSession, sender: &mut Sender) -> Flow {
-        let address = self.peer.address;
-        let SuspendedSession { session, presence, notices, state, identity, account_name, recent } =
-            kept;
-        tracing::info!(%address, account = account_name, player = identity.player, "reconnected");
-        self.shared.figures.returns.fetch_add(1, Ordering::Relaxed);
-        (self.session, self.presence, self.notices) = (session, presence, notices);
-        (self.state, self.identity) = (state, identity);
-        (self.log.account, self.recent) = (account_name, recent);
-        self.presence.resumed(address);
-        for bytes in self.recent.iter() {
-            let message = Message::decode(Service::Auth, Side::Server, &mut Reader::new(bytes));
-            if let Ok(message) = message {
-                sent(sender.send(&message))?;
-            }
-        }
-        Flow::Continue(())
     }
 
     /// `AcctLoginRequest`: sends the account's players, then the reply.
@@ -224,7 +210,7 @@ impl AuthService {
         request: ask::AcctSetPlayerRequest,
         sender: &mut Sender,
     ) -> Flow {
-        self.give_up(request.player_id);
+        self.give_up(request.player_id).await;
         let set = self.session.set_player(request.player_id).await;
         if set.is_ok() {
             self.presence.changed();

@@ -11,7 +11,10 @@ mod log;
 mod login;
 mod replies;
 mod resume;
+mod returning;
 mod secure;
+#[cfg(test)]
+mod simulation;
 
 use std::future::pending;
 use std::sync::Arc;
@@ -27,7 +30,7 @@ use worldwire_uru::message::auth::server as reply;
 use worldwire_uru::message::auth::server::ServerMessage as Reply;
 use worldwire_uru::types::{Ipv4, Nested, NetError, Uuid};
 
-pub(super) use resume::Reconnections;
+pub(super) use resume::{Claim, HeldTicket, Identity, Recent, Reconnections, SuspendedSession};
 pub use secure::SecureFiles;
 
 use super::cluster::{EnterAge, EnteredAge};
@@ -36,8 +39,7 @@ use super::vault::{Connection as Session, InitAge, Notice, Notices};
 use super::{Shared, sent};
 use downloads::Downloads;
 use log::ClientLog;
-use replies::{outcome, public_age, scores};
-use resume::{Claim, Identity, Recent, ResumeToken, SuspendedSession};
+use replies::{notice_message, outcome, public_age, scores};
 
 /// An auth connection.
 #[derive(Debug)]
@@ -55,8 +57,8 @@ pub(super) struct AuthService {
     log: ClientLog,
     /// The token in the client's connect packet, until it registers.
     returns_with: Uuid,
-    /// The token for resuming the session.
-    resume_token: Option<ResumeToken>,
+    /// For resuming the session.
+    ticket: Option<HeldTicket>,
     recent: Recent,
 }
 
@@ -111,7 +113,7 @@ impl AuthService {
             downloads,
             log: ClientLog::default(),
             returns_with: token,
-            resume_token: None,
+            ticket: None,
             recent: Recent::default(),
         })
     }
@@ -132,7 +134,7 @@ impl AuthService {
     /// Waits for an event from another task.
     pub(super) async fn notified(&mut self) -> AuthEvent {
         let claimed = async {
-            match &mut self.resume_token {
+            match &mut self.ticket {
                 Some(ticket) => ticket.claimed().await,
                 None => pending().await,
             }
@@ -159,25 +161,19 @@ impl AuthService {
 
     /// Keeps the session of a lost connection for its client.
     pub(super) fn lost(mut self) {
-        if let Some(ticket) = self.resume_token.take()
+        if let Some(ticket) = self.ticket.take()
             && self.state > ClientState::Connected
         {
             self.presence.lost();
-            ticket.keep(self.into_kept());
+            let patience = self.shared.config.patience();
+            ticket.keep(self.into_kept(), patience);
         }
     }
 
     fn into_kept(self) -> SuspendedSession {
-        let Self { session, presence, notices, state, identity, log, recent, .. } = self;
-        SuspendedSession {
-            session,
-            presence,
-            notices,
-            state,
-            identity,
-            account_name: log.account,
-            recent,
-        }
+        let Self { session, presence, notices, identity, log, recent, .. } = self;
+        let account_name = log.account;
+        SuspendedSession { session, presence, notices, identity, account_name, recent }
     }
 
     pub(super) fn wants_room(&self) -> bool {
@@ -219,7 +215,7 @@ impl AuthService {
             }
             Ask::PlayerCreateRequest(request) => self.create_player(request, sender).await,
             Ask::PlayerDeleteRequest(request) => {
-                self.give_up(request.player_id);
+                self.give_up(request.player_id).await;
                 let deleted = self.session.delete_player(request.player_id).await;
                 answer!(self, sender, request, deleted, PlayerDeleteReply {})
             }
@@ -451,9 +447,9 @@ impl AuthService {
     }
 
     /// Ends a session of this player that is kept for its client.
-    fn give_up(&self, player: u32) {
+    async fn give_up(&self, player: u32) {
         if player != 0 {
-            self.shared.reconnections.give_up(Identity { player, ..self.identity });
+            self.shared.reconnections.give_up(Identity { player, ..self.identity }).await;
         }
     }
 
@@ -472,27 +468,17 @@ impl AuthService {
 
     /// Sends a notice to the client. If the client was kicked, that is the last message.
     fn notify(&mut self, notice: Notice, sender: &mut Sender) -> Flow {
+        self.send(sender, notice_message(notice))?;
         match notice {
-            Notice::NodeChanged { node_id, revision_id } => {
-                self.send(sender, reply::VaultNodeChanged { node_id, revision_id })
-            }
-            Notice::NodeAdded { parent_id, child_id, owner_id } => {
-                self.send(sender, reply::VaultNodeAdded { parent_id, child_id, owner_id })
-            }
-            Notice::NodeRemoved { parent_id, child_id } => {
-                self.send(sender, reply::VaultNodeRemoved { parent_id, child_id })
-            }
-            Notice::KickedOff { reason } => {
-                self.send(sender, reply::KickedOff { reason })?;
-                Flow::Break(())
-            }
+            Notice::KickedOff { .. } => Flow::Break(()),
+            _ => Flow::Continue(()),
         }
     }
 
     /// Sends a message, and remembers it in case the connection is lost.
     fn send<'m>(&mut self, sender: &mut Sender, reply: impl Into<Reply<'m>>) -> Flow {
         let message = Message::from(reply.into());
-        if self.resume_token.is_some()
+        if self.ticket.is_some()
             && let Ok(bytes) = message.to_bytes()
         {
             self.recent.sent(bytes);

@@ -1,16 +1,50 @@
 //! Parts of replies: results, and the vault's answers as the protocol's records.
 
+use worldwire_uru::message::auth::server as reply;
+use worldwire_uru::message::auth::server::ServerMessage as Reply;
 use worldwire_uru::message::{NetAgeInfo, Score, Scores};
 use worldwire_uru::types::{Nested, NetError, TermStr, WFix};
 
 use crate::store::ScoreRow;
-use crate::uru::vault::PublicAge;
+use crate::uru::vault::{Notice, PublicAge};
 
 /// The result code of a reply.
 pub(super) fn outcome<T>(result: &Result<T, NetError>) -> NetError {
     match result {
         Ok(_) => NetError::Success,
         Err(error) => *error,
+    }
+}
+
+/// The message that tells a client of a notice.
+pub(super) fn notice_message(notice: Notice) -> Reply<'static> {
+    match notice {
+        Notice::NodeChanged { node_id, revision_id } => {
+            reply::VaultNodeChanged { node_id, revision_id }.into()
+        }
+        Notice::NodeAdded { parent_id, child_id, owner_id } => {
+            reply::VaultNodeAdded { parent_id, child_id, owner_id }.into()
+        }
+        Notice::NodeRemoved { parent_id, child_id } => {
+            reply::VaultNodeRemoved { parent_id, child_id }.into()
+        }
+        Notice::KickedOff { reason } => reply::KickedOff { reason }.into(),
+    }
+}
+
+/// The notice in a message, if it tells of a change in the vault.
+pub(super) fn notice_in(message: &Reply<'_>) -> Option<Notice> {
+    match *message {
+        Reply::VaultNodeChanged(reply::VaultNodeChanged { node_id, revision_id }) => {
+            Some(Notice::NodeChanged { node_id, revision_id })
+        }
+        Reply::VaultNodeAdded(reply::VaultNodeAdded { parent_id, child_id, owner_id }) => {
+            Some(Notice::NodeAdded { parent_id, child_id, owner_id })
+        }
+        Reply::VaultNodeRemoved(reply::VaultNodeRemoved { parent_id, child_id }) => {
+            Some(Notice::NodeRemoved { parent_id, child_id })
+        }
+        _ => None,
     }
 }
 

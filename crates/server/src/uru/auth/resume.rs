@@ -8,6 +8,11 @@
 //! If the client closed the connection itself, the session ends at once. The token is sent in the
 //! clear in the connect packet, so it can be used only once and only from the same address. A
 //! client that then logs in to another account gives up the session.
+//!
+//! In a cluster, the leader holds the tickets of all sessions, and decides who may resume them. So
+//! a client can return at any process, even if its own has failed. A front also keeps the
+//! sessions of lost connections, with the messages that may have been lost, but asks the leader
+//! before a client resumes one.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -18,64 +23,101 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
+use worldwire_core::{Reader, Side};
+use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::types::Uuid;
 
-use super::{ClientState, Notices, Presence, Session};
+use super::replies::{notice_in, notice_message};
+use super::{ClientState, Presence, Session};
+use crate::uru::vault::resume::{Resumed, Ticket};
+use crate::uru::vault::{Notice, Notices};
 
 /// How long an open connection may take to hand its session over: it finishes a request first.
 const HANDOVER: Duration = Duration::from_secs(5);
 /// Messages sent within this time before the client last answered may have been lost.
 const MARGIN: Duration = Duration::from_secs(5);
+/// How long a client may take to notice that its front has failed.
+const BLINDNESS: Duration = Duration::from_secs(60);
 /// The maximum number and total size of messages to resend.
 const MAX_MESSAGES: usize = 256;
 const MAX_BYTES: usize = 64 << 10;
 
 /// A session that can resume on another connection.
 #[derive(Debug)]
-pub(crate) struct SuspendedSession {
-    pub(super) session: Session,
-    pub(super) presence: Presence,
-    pub(super) notices: Notices,
-    pub(super) state: ClientState,
-    pub(super) identity: Identity,
-    pub(super) account_name: Option<String>,
-    pub(super) recent: Recent,
+pub(in crate::uru) struct SuspendedSession {
+    pub(in crate::uru) session: Session,
+    pub(in crate::uru) presence: Presence,
+    pub(in crate::uru) notices: Notices,
+    pub(in crate::uru) identity: Identity,
+    pub(in crate::uru) account_name: Option<String>,
+    pub(in crate::uru) recent: Recent,
 }
 
-/// An account and its player, or 0.
+/// An account and its player, or 0. Both are zero before the login.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Identity {
-    pub(super) account: Uuid,
-    pub(super) player: u32,
+pub(in crate::uru) struct Identity {
+    pub(in crate::uru) account: Uuid,
+    pub(in crate::uru) player: u32,
+}
+
+impl Identity {
+    /// How far the client has come.
+    pub(super) fn state(self) -> ClientState {
+        match (self.account, self.player) {
+            (Uuid::ZERO, _) => ClientState::Connected,
+            (_, 0) => ClientState::LoggedIn,
+            _ => ClientState::Playing,
+        }
+    }
+}
+
+impl From<&Resumed> for Identity {
+    fn from(&Resumed { account, player, .. }: &Resumed) -> Self {
+        Self { account, player }
+    }
 }
 
 /// Where to hand over a session.
-pub(crate) type Claim = oneshot::Sender<Box<SuspendedSession>>;
+pub(in crate::uru) type Claim = oneshot::Sender<Box<SuspendedSession>>;
 
 /// A shard's sessions that can resume on another connection.
-pub(crate) struct Reconnections {
+pub(in crate::uru) struct Reconnections {
     patience: Duration,
     entries: Mutex<Entries>,
 }
 
 #[derive(Default)]
 struct Entries {
-    by_token: HashMap<Uuid, Entry>,
-    /// The tokens of sessions without a connection.
-    suspended: HashMap<Identity, Uuid>,
+    by_ticket: HashMap<Ticket, Entry>,
+    /// The tickets of sessions whose clients are not connected.
+    lost: HashMap<Identity, Ticket>,
+    last: u64,
 }
 
 struct Entry {
-    address: IpAddr,
+    /// Tells it from an earlier one with the same ticket.
+    serial: u64,
     holder: Holder,
+    /// Whose session it is, once its client is not connected.
+    lost: Option<Identity>,
 }
 
 /// What holds a session.
 enum Holder {
-    /// An open connection, which can be asked for it.
-    Connection(oneshot::Sender<Claim>),
+    /// A task, which can be asked for it: that of an open connection, or of a front's client.
+    Task(oneshot::Sender<Claim>),
     /// This entry, since the connection was lost.
     Suspended(Box<SuspendedSession>),
+}
+
+impl Holder {
+    /// Ends the session.
+    fn end(self) {
+        if let Self::Task(ask) = self {
+            // Nobody takes the session. This fails if it has just ended.
+            let _ = ask.send(oneshot::channel().0);
+        }
+    }
 }
 
 impl fmt::Debug for Reconnections {
@@ -87,65 +129,85 @@ impl fmt::Debug for Reconnections {
 
 impl Reconnections {
     /// Keeps sessions for this long. Zero disables reconnecting.
-    pub(crate) fn new(patience: Duration) -> Self {
+    pub(in crate::uru) fn new(patience: Duration) -> Self {
         Self { patience, entries: Mutex::default() }
     }
 
     /// Ends all sessions that are kept for their clients.
-    pub(crate) fn close(&self) {
+    pub(in crate::uru) fn close(&self) {
         let entries = std::mem::take(&mut *self.lock());
         drop(entries);
     }
 
     /// Issues a token to an open connection, unless reconnecting is disabled.
-    pub(super) fn issue_token(self: &Arc<Self>, address: IpAddr) -> Option<ResumeToken> {
-        if self.patience.is_zero() {
-            return None;
-        }
+    pub(super) fn issue_token(self: &Arc<Self>, address: IpAddr) -> Option<(Uuid, HeldTicket)> {
         let mut token = [0; 16];
         getrandom::fill(&mut token).ok()?;
-        let (ask, claims) = oneshot::channel();
-        let entry = Entry { address: address.to_canonical(), holder: Holder::Connection(ask) };
-        self.lock().by_token.insert(Uuid(token), entry);
-        Some(ResumeToken { token: Uuid(token), claims: Some(claims), all: Arc::clone(self) })
+        let token = Uuid(token);
+        Some((token, self.hold(Ticket::new(token, address))?))
     }
 
-    /// Redeems a token for its session. Waits while the old connection is busy.
-    pub(super) async fn claim(
-        &self,
-        token: Uuid,
-        address: IpAddr,
-    ) -> Option<Box<SuspendedSession>> {
-        let given = {
-            let mut entries = self.lock();
-            if entries.by_token.get(&token)?.address != address.to_canonical() {
-                return None;
-            }
-            match entries.take(token)? {
-                Holder::Suspended(kept) => return Some(kept),
-                Holder::Connection(ask) => {
-                    let (give, given) = oneshot::channel();
-                    ask.send(give).ok()?;
-                    given
-                }
+    /// Lets a client resume a session with this ticket, unless reconnecting is disabled, or another
+    /// session has the ticket.
+    pub(in crate::uru) fn hold(self: &Arc<Self>, ticket: Ticket) -> Option<HeldTicket> {
+        let (ask, claims) = oneshot::channel();
+        let mut entries = self.lock();
+        if self.patience.is_zero() || entries.by_ticket.contains_key(&ticket) {
+            return None;
+        }
+        entries.last += 1;
+        let serial = entries.last;
+        entries.by_ticket.insert(ticket, Entry { serial, holder: Holder::Task(ask), lost: None });
+        let all = Arc::clone(self);
+        Some(HeldTicket { ticket, serial, claims: Some(claims), all, is_kept: false })
+    }
+
+    /// Redeems a ticket for its session. Waits while the old connection is busy.
+    pub(in crate::uru) async fn claim(&self, ticket: Ticket) -> Option<Box<SuspendedSession>> {
+        let holder = self.lock().take(ticket)?.holder;
+        let given = match holder {
+            Holder::Suspended(kept) => return Some(kept),
+            Holder::Task(ask) => {
+                let (give, given) = oneshot::channel();
+                ask.send(give).ok()?;
+                given
             }
         };
         timeout(HANDOVER, given).await.ok()?.ok()
     }
 
-    /// Ends the session of a player whose client reconnected without the token.
-    pub(super) fn give_up(&self, identity: Identity) {
-        let given_up = {
-            let mut entries = self.lock();
-            entries.suspended.get(&identity).copied().and_then(|token| entries.take(token))
-        };
-        drop(given_up);
+    /// Ends the session of a player whose client reconnected without the token. Returns when the
+    /// player can be chosen again.
+    pub(in crate::uru) async fn give_up(&self, identity: Identity) {
+        let ticket = self.lock().lost.get(&identity).copied();
+        if let Some(ticket) = ticket {
+            drop(self.claim(ticket).await);
+        }
     }
 
-    /// Ends a session whose client did not reconnect in time.
-    fn expire(&self, token: Uuid) {
-        let expired = self.lock().take(token);
-        drop(expired);
+    /// Keeps a session that was claimed, but cannot resume now, for another attempt.
+    pub(in crate::uru) fn put_back(self: &Arc<Self>, ticket: Ticket, kept: SuspendedSession) {
+        if let Some(held) = self.hold(ticket) {
+            held.keep(kept, self.patience);
+        }
+    }
+
+    /// How long sessions are kept.
+    pub(in crate::uru) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// The number of sessions whose clients are not connected.
+    #[cfg(test)]
+    pub(super) fn lost_count(&self) -> usize {
+        self.lock().lost.len()
+    }
+
+    /// Removes an entry, unless its ticket has been used.
+    fn remove(&self, ticket: Ticket, serial: u64) -> Option<Entry> {
+        let mut entries = self.lock();
+        let is_there = entries.by_ticket.get(&ticket).is_some_and(|entry| entry.serial == serial);
+        if is_there { entries.take(ticket) } else { None }
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
@@ -154,38 +216,49 @@ impl Reconnections {
 }
 
 impl Entries {
-    fn take(&mut self, token: Uuid) -> Option<Holder> {
-        let holder = self.by_token.remove(&token)?.holder;
-        if let Holder::Suspended(kept) = &holder
-            && self.suspended.get(&kept.identity) == Some(&token)
+    fn take(&mut self, ticket: Ticket) -> Option<Entry> {
+        let entry = self.by_ticket.remove(&ticket)?;
+        if let Some(identity) = entry.lost
+            && self.lost.get(&identity) == Some(&ticket)
         {
-            self.suspended.remove(&kept.identity);
+            self.lost.remove(&identity);
         }
-        Some(holder)
+        Some(entry)
+    }
+
+    /// Records that the client with this ticket is not connected. Returns an earlier session of the
+    /// same player, which must end, or else a client could collect them.
+    fn lose(&mut self, ticket: Ticket, identity: Identity) -> Option<Entry> {
+        self.by_ticket.get_mut(&ticket)?.lost = Some(identity);
+        let earlier = self.lost.insert(identity, ticket).filter(|earlier| *earlier != ticket)?;
+        self.by_ticket.remove(&earlier)
     }
 }
 
-/// The token of an open connection. Dropping it invalidates the token.
-pub(super) struct ResumeToken {
-    token: Uuid,
+/// The ticket of a session that a task holds. Dropping it invalidates the ticket.
+pub(in crate::uru) struct HeldTicket {
+    ticket: Ticket,
+    serial: u64,
     /// `None` once a claim was received.
     claims: Option<oneshot::Receiver<Claim>>,
     all: Arc<Reconnections>,
+    /// Whether the ticket stays valid, because the session is kept.
+    is_kept: bool,
 }
 
-impl fmt::Debug for ResumeToken {
+impl fmt::Debug for HeldTicket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResumeToken").finish_non_exhaustive()
+        f.debug_struct("HeldTicket").finish_non_exhaustive()
     }
 }
 
-impl ResumeToken {
-    pub(super) fn token(&self) -> Uuid {
-        self.token
+impl HeldTicket {
+    pub(in crate::uru) fn ticket(&self) -> Ticket {
+        self.ticket
     }
 
     /// Waits until another connection claims the session. Cancel safe.
-    pub(super) async fn claimed(&mut self) -> Claim {
+    pub(in crate::uru) async fn claimed(&mut self) -> Claim {
         if let Some(claims) = &mut self.claims {
             let claimed = claims.await;
             self.claims = None;
@@ -196,13 +269,26 @@ impl ResumeToken {
         pending().await
     }
 
+    /// Invalidates the ticket. Returns false if it has been used; [`claimed`](Self::claimed) then
+    /// returns the claim.
+    pub(in crate::uru) fn withdraw(&self) -> bool {
+        self.all.remove(self.ticket, self.serial).is_some()
+    }
+
+    /// Records that the client is not connected, but may return.
+    pub(in crate::uru) fn lost(&self, identity: Identity) {
+        let earlier = self.all.lock().lose(self.ticket, identity);
+        if let Some(earlier) = earlier {
+            earlier.holder.end();
+        }
+    }
+
     /// Keeps the session of a lost connection for a while.
-    pub(super) fn keep(mut self, kept: SuspendedSession) {
-        let (token, identity) = (self.token, kept.identity);
-        // Ends the session of an earlier lost connection of the same player.
-        self.all.give_up(identity);
+    pub(in crate::uru) fn keep(mut self, kept: SuspendedSession, patience: Duration) {
+        let (ticket, serial, identity) = (self.ticket, self.serial, kept.identity);
         let mut entries = self.all.lock();
-        let Some(entry) = entries.by_token.get_mut(&token) else {
+        let entry = entries.by_ticket.get_mut(&ticket).filter(|entry| entry.serial == serial);
+        let Some(entry) = entry else {
             drop(entries);
             // Another connection has already claimed it.
             if let Some(Ok(claim)) = self.claims.as_mut().map(oneshot::Receiver::try_recv) {
@@ -211,31 +297,35 @@ impl ResumeToken {
             return;
         };
         entry.holder = Holder::Suspended(Box::new(kept));
-        entries.suspended.insert(identity, token);
+        let earlier = entries.lose(ticket, identity);
         drop(entries);
-        let (all, patience) = (Arc::downgrade(&self.all), self.all.patience);
-        // Keeps `drop` from invalidating the token.
-        self.token = Uuid::ZERO;
+        if let Some(earlier) = earlier {
+            earlier.holder.end();
+        }
+        self.is_kept = true;
+        let all = Arc::downgrade(&self.all);
         tokio::spawn(async move {
             sleep(patience).await;
             if let Some(all) = all.upgrade() {
-                all.expire(token);
+                // Its client did not reconnect in time.
+                drop(all.remove(ticket, serial));
             }
         });
     }
 }
 
-impl Drop for ResumeToken {
+impl Drop for HeldTicket {
     fn drop(&mut self) {
-        let taken = self.all.lock().take(self.token);
-        drop(taken);
+        if !self.is_kept {
+            self.withdraw();
+        }
     }
 }
 
 /// Messages that the client may not have received: those sent since shortly before its last
 /// message. Clients ping every 30 s.
 #[derive(Debug, Default)]
-pub(super) struct Recent {
+pub(in crate::uru) struct Recent {
     messages: VecDeque<(Instant, Box<[u8]>)>,
     bytes: usize,
 }
@@ -260,6 +350,27 @@ impl Recent {
             // Frees the memory of idle connections.
             *self = Self::default();
         }
+    }
+
+    /// Remembers a notice to a client of another process, which may fail before the client has it.
+    pub(in crate::uru) fn notified(&mut self, notice: Notice) {
+        let now = Instant::now();
+        while self.messages.front().is_some_and(|(sent, _)| now.duration_since(*sent) > BLINDNESS) {
+            self.forget_first();
+        }
+        if let Ok(bytes) = Message::from(notice_message(notice)).to_bytes() {
+            self.sent(bytes);
+        }
+    }
+
+    /// The notices among the messages, in order.
+    pub(in crate::uru) fn notices(&self) -> Vec<Notice> {
+        let notice =
+            |bytes| match Message::decode(Service::Auth, Side::Server, &mut Reader::new(bytes)) {
+                Ok(Message::AuthServer(message)) => notice_in(&message),
+                _ => None,
+            };
+        self.iter().filter_map(notice).collect()
     }
 
     /// The messages, in order.

@@ -52,5 +52,9 @@ pub(in crate::uru) use local::{LocalBus, LocalLeader};
 pub(in crate::uru) use members::{Description, LeaderHandle, Member};
 pub(in crate::uru) use nats::Nats;
 pub(in crate::uru) use requests::{ClientReport, ENTER_AGE, EnterAge, EnteredAge};
+pub(in crate::uru) use requests::{
+    ClientReport, ENTER_AGE, EnterAge, EnteredAge, RENEW_TICKET, RESUME_SESSION, RenewTicket,
+    ResumeSession,
+};
 pub(in crate::uru) use routes::Routes;
 pub(in crate::uru) use tenure::Tenure;

@@ -6,6 +6,7 @@ use worldwire_core::{Reader, Result, Sampler, Writer};
 use worldwire_uru::types::Uuid;
 
 use crate::uru::vault::ask::{Wire, unknown, wire_struct, wire_variants};
+use crate::uru::vault::resume::Ticket;
 
 /// The kinds of requests to the vault that clients of nodes can make.
 pub(super) const OF_CLIENTS: std::ops::Range<u16> = 1..100;
@@ -13,6 +14,10 @@ pub(super) const OF_CLIENTS: std::ops::Range<u16> = 1..100;
 pub(super) const OF_AGES: std::ops::Range<u16> = 100..130;
 /// The kind of [`EnterAge`].
 pub(in crate::uru) const ENTER_AGE: u16 = 1_000;
+/// The kind of [`RenewTicket`].
+pub(in crate::uru) const RENEW_TICKET: u16 = 1_020;
+/// The kind of [`ResumeSession`].
+pub(in crate::uru) const RESUME_SESSION: u16 = 1_021;
 
 /// Lets a session's player into an age. The reply is [`EnteredAge`].
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +50,29 @@ pub(in crate::uru) struct EnteredAge {
 }
 
 wire_struct! { EnteredAge { number: u32, age: u32, ipv4: [u8; 4], host: String } }
+
+/// Lets a session's client resume it at any process with another ticket. The reply is empty.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::uru) struct RenewTicket {
+    /// The ticket that the client has presented. It must be the session's latest one.
+    pub(in crate::uru) used: Option<Ticket>,
+    /// The ticket for the next time.
+    pub(in crate::uru) new: Option<Ticket>,
+}
+
+wire_struct! { RenewTicket { used: Option<Ticket>, new: Option<Ticket> } }
+
+/// Resumes the session that a client left at another process, as the session that asks. The reply
+/// is a [`Resumed`](crate::uru::vault::resume::Resumed), if there is such a session.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::uru) struct ResumeSession {
+    /// The ticket that the client has presented.
+    pub(in crate::uru) presented: Ticket,
+    /// The ticket for the next time.
+    pub(in crate::uru) new: Option<Ticket>,
+}
+
+wire_struct! { ResumeSession { presented: Ticket, new: Option<Ticket> } }
 
 /// What happens to a session's client.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,6 +137,8 @@ mod tests {
         for seed in 0..200 {
             survives::<EnterAge>(seed);
             survives::<EnteredAge>(seed);
+            survives::<RenewTicket>(seed);
+            survives::<ResumeSession>(seed);
             survives::<ClientReport>(seed);
         }
     }

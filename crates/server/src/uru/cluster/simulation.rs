@@ -336,7 +336,7 @@ impl World {
                     let is_new = leader.sessions.insert(session, 0).is_none();
                     require!(is_new, "{session:?} opened twice");
                 }
-                LeaderEvent::Ended(session) => {
+                LeaderEvent::Ended(session) | LeaderEvent::Abandoned(session) => {
                     let was_open = leader.sessions.remove(&session).is_some();
                     require!(was_open, "{session:?} ended twice");
                 }

@@ -101,9 +101,11 @@ impl Presence {
     pub(in crate::uru) fn resumed(&self, address: SocketAddr) {
         match &self.ages {
             Ages::Here(games) => {
-                if let Some(client) = games.0.tables().clients.get_mut(&self.auth) {
-                    (client.address, client.is_connected) = (address, true);
-                }
+                let client = ClientInfo { address, since: Instant::now(), is_connected: true };
+                let mut tables = games.0.tables();
+                // After a takeover, the session is new here.
+                let known = tables.clients.entry(self.auth).or_insert(client);
+                (known.address, known.is_connected) = (address, true);
             }
             Ages::Elsewhere(link) => link.report(self.auth, ClientReport::resumed(address)),
         }

@@ -203,7 +203,7 @@ impl Vault {
             max_notices: config.max_notices,
             failing,
             restricted: Arc::new(AtomicBool::new(config.restricted)),
-            keeps_sessions: false,
+            keeps_sessions: true,
             leaving,
             overtaken,
             lease: None,
@@ -293,14 +293,14 @@ impl Vault {
         self.lease.as_ref().and_then(LeaseView::invalid_since)
     }
 
-    /// Whether clients can resume their sessions at the process that takes over from this one.
+    /// Whether clients can resume their sessions at another process.
     #[must_use]
     pub(in crate::uru) fn keeps_sessions(&self) -> bool {
         self.keeps_sessions
     }
 
-    /// From now on, sessions that clients can resume stay in the database when their connections or
-    /// the vault end.
+    /// From now on, sessions that clients can resume wait for them when their connections or the
+    /// vault end: in the database, or at the process with the vault.
     pub(in crate::uru) fn hand_over(&self) {
         self.leaving.store(self.keeps_sessions, Ordering::Relaxed);
     }
@@ -580,9 +580,10 @@ impl fmt::Debug for Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         match &self.vault.link {
+            // The vault ends the other sessions when it is closed, and so does the process with the
+            // vault when this one is silent.
+            _ if self.vault.leaving.load(Ordering::Relaxed) => {}
             Some(link) => link.end_session(self.id.0),
-            // The vault ends the other sessions when it is closed.
-            None if self.vault.leaving.load(Ordering::Relaxed) => {}
             // This fails if the vault has ended, with all its sessions.
             None => drop(self.vault.ends.send(self.id)),
         }

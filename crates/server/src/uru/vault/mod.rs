@@ -33,7 +33,7 @@
 //! `steps` holds the data in memory and the only code that changes it, without I/O; `graph`,
 //! `interest` and `contents` are its parts; `operations`, `access`, `trees` and the modules beside
 //! this one are the rules; `task` is the loop that groups, commits and answers. `ask` says what a
-//! request is; `requests` are those of clients. `resume` hands sessions over to the next process.
+//! request is; `requests` are those of clients. `resume` hands sessions over to other processes.
 
 mod access;
 mod accounts;
@@ -99,4 +99,5 @@ pub(crate) use dump::{AccountLine, Password, PlayerLine, digest, fields_of, uuid
 pub(crate) use follow::VaultCopy;
 pub(crate) use markers::is_marker_node;
 pub(crate) use players::{NAME_RULE, is_player_name};
+pub(in crate::uru) use requests::named_player;
 pub(crate) use session::ConnectionId;

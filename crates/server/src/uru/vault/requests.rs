@@ -8,12 +8,22 @@ use worldwire_uru::types::{NetError, Uuid};
 
 use super::accounts::LoggedIn;
 use super::ages::{AgeFound, InitAge, PublicAge};
-use super::ask::asks;
+use super::ask::{Ask as _, asks, decoded};
 use super::handle::Connection;
 use super::session::Login;
 use super::tables::players::PlayerSummary;
 use super::trees::AgeNodes;
 use crate::store::ScoreRow;
+
+/// The player that an encoded `AcctSetPlayerRequest` or `PlayerDeleteRequest` is about, and whether
+/// it chooses that player.
+pub(in crate::uru) fn named_player(kind: u16, body: &[u8]) -> Option<(u32, bool)> {
+    match kind {
+        SetPlayer::KIND => decoded(body).ok().map(|SetPlayer { player }| (player, true)),
+        DeletePlayer::KIND => decoded(body).ok().map(|DeletePlayer { player }| (player, false)),
+        _ => None,
+    }
+}
 
 /// Declares a method and an [`Ask`](super::ask::Ask) for each request. The method's future borrows
 /// nothing.

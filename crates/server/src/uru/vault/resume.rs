@@ -1,6 +1,7 @@
-//! Sessions that outlive their process.
+//! Sessions that outlive their connection or their process.
 //!
-//! If processes share the database, it also holds the session of every client that can reconnect.
+//! While a process serves the shard, [`Reconnections`](crate::uru::auth::Reconnections) moves
+//! sessions to new connections. If processes share the database, it also holds the session of every client that can reconnect.
 //! A process that takes over reads them, and each *waits* for its client: the player stays online.
 //! The client connects again with the token that it got from the previous process, as it does after
 //! any lost connection, and its session moves to the new connection. After a while, sessions whose
@@ -23,7 +24,7 @@ use super::steps::VaultState;
 use crate::store::{Change, SessionRow};
 
 /// What a client needs to resume a session.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Ticket {
     /// A digest of the token.
     pub(super) digest: [u8; 32],
@@ -47,7 +48,7 @@ wire_struct! {
     Ticket { digest: [u8; 32], address: IpAddr }
 }
 
-/// A session that a client has resumed.
+/// The client of a session that was resumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resumed {
     pub(in crate::uru) account: Uuid,
@@ -61,10 +62,11 @@ wire_struct! {
 }
 
 asks! {
-    /// Lets a client that has logged in resume its session at the next process.
-    130 KeepTicket { ticket: Ticket } -> ();
+    /// Lets a client that has logged in resume its session at the next process, with this ticket
+    /// only.
+    130 KeepTicket { ticket: Option<Ticket> } -> ();
         |state, id| {
-            let session = Session { ticket: Some(*ticket), ..state.logged_in(id)?.clone() };
+            let session = Session { ticket: *ticket, ..state.logged_in(id)?.clone() };
             state.put_session(id, Some(session));
             Ok(())
         }
@@ -73,12 +75,21 @@ asks! {
     /// a new ticket.
     131 Resume { presented: Ticket, new: Option<Ticket> } -> Option<Resumed>;
         |state, id| state.resume(id, presented, *new)
+
+    /// Whose session this is.
+    132 Identify {} -> Resumed;
+        |state, id| state.logged_in(id).map(|session| state.client(session)).map_err(Into::into)
 }
 
 impl Connection {
     /// Lets the client resume this session at the process that takes over from this one.
-    pub(in crate::uru) async fn keep_ticket(&self, ticket: Ticket) -> Result<(), NetError> {
+    pub(in crate::uru) async fn keep_ticket(&self, ticket: Option<Ticket>) -> Result<(), NetError> {
         self.ask(KeepTicket { ticket }).await
+    }
+
+    /// Whose session this is. Fails with [`NetError::AuthenticationFailed`] before the login.
+    pub(in crate::uru) async fn identify(&self) -> Result<Resumed, NetError> {
+        self.ask(Identify {}).await
     }
 
     /// Resumes a session of the previous process, if one waits for this ticket. `new` is the ticket
@@ -143,13 +154,17 @@ impl VaultState {
             return Ok(None);
         }
         let session = Session { ticket: new, ..Session::clone(session) };
-        let Session { account, player, .. } = session;
-        let account_name = self.accounts().get(account).map(|account| account.name.clone());
-        let account_name = account_name.unwrap_or_default();
+        let client = self.client(&session);
         self.put_session(old, None);
         self.put_session(connection, Some(session));
         self.tell_missed(connection);
-        Ok(Some(Resumed { account, account_name, player }))
+        Ok(Some(client))
+    }
+
+    fn client(&self, session: &Session) -> Resumed {
+        let Session { account, player, .. } = *session;
+        let account_name = self.accounts().get(account).map(|account| account.name.clone());
+        Resumed { account, account_name: account_name.unwrap_or_default(), player }
     }
 
     /// Whether a session waits for its client.
@@ -224,7 +239,7 @@ mod tests {
         state.connect(OLD);
         let session = Session { account: added.unwrap().account, ..Session::default() };
         state.put_session(OLD, Some(session));
-        let keep = KeepTicket { ticket: ticket(1, 1) };
+        let keep = KeepTicket { ticket: Some(ticket(1, 1)) };
         state.run(|state| keep.run(state, OLD)).unwrap();
         let player = state.run(|state| state.create_player(OLD, "Ann", "female")).unwrap().id;
         state.run(|state| state.set_player(OLD, player)).unwrap();

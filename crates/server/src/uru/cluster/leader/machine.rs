@@ -1,7 +1,7 @@
 //! The leader's end of a cluster, without I/O: the nodes that have joined, and their sessions.
 //!
-//! A node that has been silent for 3.5 s is given up, with its sessions. By then, it has ended them
-//! itself: see [`link::machine`](super::super::link).
+//! A node that has been silent for 3.5 s is given up. By then, it has ended its sessions itself, and
+//! their clients may come back at another node: see [`link::machine`](super::super::link).
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
@@ -68,15 +68,17 @@ pub(in super::super) enum LeaderEvent {
     Joined { node: String, incarnation: u64, process: u64 },
     /// A client has connected to a node.
     Opened(RemoteSession),
-    /// A session has ended, because its client disconnected or its node was given up.
+    /// A session has ended, because its client disconnected or did not come back.
     Ended(RemoteSession),
+    /// A session's node was given up. Its client may come back at another one.
+    Abandoned(RemoteSession),
     /// A request, which needs a reply.
     Requested { from: RemoteSession, number: u64, kind: u16, body: Vec<u8> },
     /// Something has happened to a client.
     Reported { from: RemoteSession, report: ClientReport },
     /// A node says something about itself or its ages.
     AgesReported { incarnation: u64, report: AgeReport },
-    /// A node was given up. All its sessions have ended.
+    /// A node was given up. All its sessions were abandoned.
     Left { node: String, incarnation: u64, reason: GiveUpReason },
 }
 
@@ -428,9 +430,9 @@ impl LeaderMachine {
     fn give_up(&mut self, incarnation: u64, reason: GiveUpReason) {
         let Some(node) = self.nodes.remove(&incarnation) else { return };
         let sessions = node.sessions.into_keys();
-        let ended =
-            sessions.map(|session| LeaderEvent::Ended(RemoteSession { incarnation, session }));
-        self.events.extend(ended);
+        let abandoned =
+            sessions.map(|session| LeaderEvent::Abandoned(RemoteSession { incarnation, session }));
+        self.events.extend(abandoned);
         if self.members.get(&node.name) == Some(&incarnation) {
             self.members.remove(&node.name);
         }

@@ -1,10 +1,12 @@
 //! The leader's end of the cluster: serves the sessions of all nodes with its vault and its ages.
 //!
 //! Each session has a task, which handles one request after another, like a client's connection to
-//! this process, so notices and replies are in the same order.
+//! this process, so notices and replies are in the same order. If its node is given up, or its client
+//! comes back elsewhere, the task hands the session over: see `returning`.
 
 pub(super) mod machine;
 mod nodes;
+mod returning;
 pub(super) mod scheduler;
 
 use std::collections::HashMap;
@@ -22,15 +24,19 @@ use worldwire_uru::types::NetError;
 use super::admin::{ADMIN, Dialogue, RemoteOperators};
 use super::bus::{Bus, BusError, Messages, Pending, Publisher, Subjects};
 use super::members::{LeaderInbox, Question, Traffic};
-use super::requests::{ClientReport, ENTER_AGE, OF_AGES, OF_CLIENTS, address};
+use super::requests::{
+    ClientReport, ENTER_AGE, OF_AGES, OF_CLIENTS, RENEW_TICKET, RESUME_SESSION, RenewTicket,
+    ResumeSession, address,
+};
 use crate::store::lease::VALID;
 use crate::uru::Shared;
 use crate::uru::game::Presence;
 use crate::uru::vault::age_states;
 use crate::uru::vault::ask::{Ask, ForKind, decoded, encoded, for_kind};
 use crate::uru::vault::placements::Placement;
-use crate::uru::vault::{Connection, Notice, Notices, Vault};
+use crate::uru::vault::{Connection, Notice, Notices, Vault, named_player};
 use machine::{GiveUpReason, LeaderEvent, LeaderMachine, RemoteSession};
+use returning::Returning;
 use scheduler::Scheduler;
 
 pub(super) use machine::MAX_REQUESTS;
@@ -116,8 +122,14 @@ impl Leader {
 
 /// What a session's client wants.
 enum Input {
-    Request { number: u64, kind: u16, body: Vec<u8> },
+    Request {
+        number: u64,
+        kind: u16,
+        body: Vec<u8>,
+    },
     Report(ClientReport),
+    /// Its node was given up.
+    Abandoned,
 }
 
 /// What a session's task has for its node.
@@ -299,6 +311,10 @@ impl Task {
                 LeaderEvent::Ended(session) => {
                     self.sessions.remove(&session);
                 }
+                LeaderEvent::Abandoned(session) => {
+                    self.input(session, Input::Abandoned);
+                    self.sessions.remove(&session);
+                }
                 LeaderEvent::Requested { from, number, kind, body } => {
                     self.input(from, Input::Request { number, kind, body });
                 }
@@ -367,7 +383,7 @@ async fn serve(
         return;
     };
     let presence = shared.games.presence(session.number());
-    let (dialogue, notified) = (Dialogue::default(), 0);
+    let (dialogue, notified, returning) = (Dialogue::default(), 0, Returning::default());
     let mut client = RemoteClient {
         shared: &shared,
         remote,
@@ -377,6 +393,7 @@ async fn serve(
         presence,
         notices,
         notified,
+        returning,
     };
     loop {
         let input = tokio::select! {
@@ -385,24 +402,34 @@ async fn serve(
                     send(Output::Ended);
                     return;
                 };
-                client.notified += 1;
-                if !send(Output::Notice(notice)) {
+                if !send(client.notify(notice)) {
                     return;
                 }
                 continue;
+            }
+            claim = client.returning.claimed() => {
+                client.hand_over(claim);
+                send(Output::Ended);
+                return;
             }
             input = inbox.recv() => input,
         };
         match input {
             Some(Input::Request { number, kind, body }) => {
                 let outcome = client.request(kind, &body).await;
+                for notice in client.returning.take_missed() {
+                    send(client.notify(notice));
+                }
                 while let Some(notice) = client.notices.due() {
-                    client.notified += 1;
-                    send(Output::Notice(notice));
+                    send(client.notify(notice));
                 }
                 send(Output::Reply { number, notices: client.notified, outcome });
             }
             Some(Input::Report(report)) => client.report(report),
+            Some(Input::Abandoned) => {
+                client.wait();
+                return;
+            }
             None => return,
         }
     }
@@ -420,19 +447,46 @@ struct RemoteClient<'s> {
     notices: Notices,
     /// The number of notices sent.
     notified: u64,
+    /// Last, so that a session has ended when its ticket is no longer valid.
+    returning: Returning,
 }
 
 impl RemoteClient<'_> {
+    fn notify(&mut self, notice: Notice) -> Output {
+        self.notified += 1;
+        self.returning.notified(notice);
+        Output::Notice(notice)
+    }
+
     async fn request(&mut self, kind: u16, body: &[u8]) -> Result<Vec<u8>, NetError> {
-        if kind == ENTER_AGE {
-            let wanted = decoded(body).map_err(|_| NetError::InvalidParameter)?;
-            let entered = self.shared.enter_age(&self.session, wanted);
-            return encoded(&entered.await?).map_err(|_| NetError::InternalError);
+        match kind {
+            ENTER_AGE => {
+                let wanted = decoded(body).map_err(|_| NetError::InvalidParameter)?;
+                let entered = self.shared.enter_age(&self.session, wanted);
+                return encoded(&entered.await?).map_err(|_| NetError::InternalError);
+            }
+            RENEW_TICKET => {
+                let RenewTicket { used, new } =
+                    decoded(body).map_err(|_| NetError::InvalidParameter)?;
+                self.renew(used, new).await?;
+                return encoded(&()).map_err(|_| NetError::InternalError);
+            }
+            RESUME_SESSION => {
+                let ResumeSession { presented, new } =
+                    decoded(body).map_err(|_| NetError::InvalidParameter)?;
+                let resumed = self.resume(presented, new).await?;
+                return encoded(&resumed).map_err(|_| NetError::InternalError);
+            }
+            _ => {}
         }
         if let (ADMIN, Some(operators)) = (kind, &self.operators) {
             let part = decoded(body).map_err(|_| NetError::InvalidParameter)?;
             let answer = self.dialogue.take(operators, part).await?;
             return encoded(&answer).map_err(|_| NetError::InternalError);
+        }
+        let named = named_player(kind, body);
+        if let Some((player, _)) = named {
+            self.give_up(player).await;
         }
         // Nodes may do what clients may do, and those that run ages what ages may do.
         let runs_ages = || self.shared.games.nodes().runs_ages(self.remote.incarnation);
@@ -441,17 +495,29 @@ impl RemoteClient<'_> {
             let session = &self.session;
             for_kind(kind, CarryOut { session, body })
         });
-        match carried.flatten() {
+        let outcome = match carried.flatten() {
             Some(outcome) => outcome.await,
             None => Err(NetError::NotSupported),
+        };
+        if let Some((player, true)) = named
+            && outcome.is_ok()
+        {
+            self.returning.chose(player);
         }
+        outcome
     }
 
-    fn report(&self, report: ClientReport) {
+    fn report(&mut self, report: ClientReport) {
         match report {
             ClientReport::LoggedIn { ip, port } => self.presence.logged_in(address(ip, port)),
-            ClientReport::Lost => self.presence.lost(),
-            ClientReport::Resumed { ip, port } => self.presence.resumed(address(ip, port)),
+            ClientReport::Lost => {
+                self.presence.lost();
+                self.returning.lost();
+            }
+            ClientReport::Resumed { ip, port } => {
+                self.presence.resumed(address(ip, port));
+                self.returning.came_back();
+            }
             ClientReport::PlayerChanged => self.presence.changed(),
         }
     }

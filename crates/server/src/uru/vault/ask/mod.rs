@@ -9,7 +9,7 @@
 //! | 1 to 99 | [`requests`](super::requests) | of clients, as methods of [`Connection`](super::Connection) |
 //! | 100 to 119 | [`age_states`] | of ages |
 //! | 120 to 129 | [`markers`] | of marker games |
-//! | 130 to 139 | [`resume`] | of sessions that another process continues |
+//! | 130 to 139 | [`resume`] | of sessions that continue on another connection |
 //!
 //! Requests of operators are [`admin::Request`](crate::uru::admin::Request)s, which can be sent, too.
 
@@ -181,4 +181,5 @@ kinds! {
     markers::CleanUp,
     resume::KeepTicket,
     resume::Resume,
+    resume::Identify,
 }

@@ -1,0 +1,889 @@
+//! Clients that return by token while fronts and leaders fail, in virtual time.
+//!
+//! Every seed is another history: clients log in at fronts and at the leader, lose their connections
+//! and come back anywhere, while messages on the bus are lost, fronts are killed or cut off, and
+//! leaders are killed and replaced. The vault, the leader and the links are real; the bus and the
+//! database are in memory. `WORLDWIRE_CLUSTER_SEEDS=N` runs N seeds. The scheduler's own choices are
+//! not part of the seed.
+
+mod database;
+
+use std::collections::{BTreeMap, HashSet};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{AbortHandle, JoinHandle};
+use tokio::time::{Instant, sleep, timeout};
+use worldwire_core::Sampler;
+use worldwire_uru::crypt::key::PrimeKind;
+use worldwire_uru::crypt::login::login_fields;
+use worldwire_uru::message::AccountFlags;
+use worldwire_uru::types::{NetError, Uuid};
+
+use super::resume::{HeldTicket, Identity, Recent, Reconnections, SuspendedSession};
+use super::returning::{self, Return};
+use super::{Notices, Presence, Session};
+use crate::start::Absent;
+use crate::store::follow::Follower;
+use crate::store::lease::Verdict;
+use crate::store::seal::ServerKey;
+use crate::uru::cluster::{Bus, BusError, Leader, Link};
+use crate::uru::config::ShardConfig;
+use crate::uru::game::{GameRandom, Games};
+use crate::uru::status::Welcome;
+use crate::uru::vault::resume::Ticket;
+use crate::uru::vault::{Environment, Login, Vault, VaultConfig, VaultCopy};
+use crate::uru::{Parts, Shared, end_waiting, keys};
+use database::{Data, Database};
+
+const SEEDS: &str = "WORLDWIRE_CLUSTER_SEEDS";
+const CLUSTER: &str = "sim";
+const FRONTS: usize = 2;
+const CLIENTS: usize = 4;
+/// How long sessions wait for their clients.
+const WAIT: Duration = Duration::from_secs(6);
+/// How long there are faults.
+const BAD: Duration = Duration::from_secs(25);
+/// How long one attempt of a client may take.
+const ATTEMPT: Duration = Duration::from_secs(6);
+/// How long after a failure everything must work again: a leader fails, and then its front is given
+/// up.
+const REPAIR: Duration = Duration::from_secs(12);
+
+/// What is wrong with the program under test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bug {
+    None,
+    /// Fronts do not ask the leader before a client resumes a session that they have, so that the
+    /// token stays valid elsewhere.
+    TokenStaysValid,
+}
+
+type Outcome<T = ()> = Result<T, String>;
+type Pending<'b, T> = Pin<Box<dyn Future<Output = T> + Send + 'b>>;
+
+/// Fails unless a condition holds.
+macro_rules! require {
+    ($condition:expr, $($why:tt)+) => {
+        if !$condition {
+            return Err(format!($($why)+));
+        }
+    };
+}
+
+/// A bus that loses and delays messages.
+#[derive(Debug)]
+struct Hub {
+    subscribers: Mutex<Vec<(usize, String, mpsc::Sender<Vec<u8>>)>>,
+    sampler: Mutex<Sampler>,
+    /// Lost messages per thousand.
+    loss: AtomicU64,
+    cut: Mutex<HashSet<usize>>,
+    endpoints: AtomicU64,
+}
+
+/// An endpoint of the bus.
+#[derive(Clone, Debug)]
+struct End(Arc<Hub>, usize);
+
+impl Hub {
+    fn end(self: &Arc<Self>) -> End {
+        let number = self.endpoints.fetch_add(1, Ordering::Relaxed);
+        End(Arc::clone(self), usize::try_from(number).unwrap())
+    }
+
+    fn set_cut(&self, end: &End, is_cut: bool) {
+        let mut cut = self.cut.lock().unwrap();
+        match is_cut {
+            true => cut.insert(end.1),
+            false => cut.remove(&end.1),
+        };
+    }
+}
+
+impl Bus for End {
+    fn publish<'b>(&'b self, subject: &'b str, message: Vec<u8>) -> Pending<'b, bool> {
+        let hub = &self.0;
+        let (cut, mut sampler) = (hub.cut.lock().unwrap(), hub.sampler.lock().unwrap());
+        for (to, wanted, queue) in &*hub.subscribers.lock().unwrap() {
+            let is_lost = sampler.below(1_000) < hub.loss.load(Ordering::Relaxed);
+            if wanted != subject || is_lost || cut.contains(&self.1) || cut.contains(to) {
+                continue;
+            }
+            let delay = Duration::from_micros(sampler.below(5_000));
+            let (queue, message) = (queue.clone(), message.clone());
+            tokio::spawn(async move {
+                sleep(delay).await;
+                let _ = queue.try_send(message);
+            });
+        }
+        Box::pin(async { true })
+    }
+
+    fn flush(&self) -> Pending<'_, ()> {
+        Box::pin(async {})
+    }
+
+    fn subscribe<'b>(
+        &'b self,
+        subject: &'b str,
+    ) -> Pending<'b, Result<mpsc::Receiver<Vec<u8>>, BusError>> {
+        let (queue, messages) = mpsc::channel(4_096);
+        self.0.subscribers.lock().unwrap().push((self.1, subject.to_owned(), queue));
+        Box::pin(async { Ok(messages) })
+    }
+}
+
+/// A process that serves clients.
+#[derive(Debug)]
+struct Place {
+    end: End,
+    vault: Vault,
+    reconnections: Arc<Reconnections>,
+    /// The ages of a leader, and its task.
+    games: Option<(Games, Leader)>,
+    is_dead: Arc<AtomicBool>,
+    seats: Mutex<Vec<AbortHandle>>,
+}
+
+impl Place {
+    /// Nothing leaves the process any more, and its connections break.
+    fn kill(&self) {
+        self.is_dead.store(true, Ordering::Relaxed);
+        self.end.0.set_cut(&self.end, true);
+        self.seats.lock().unwrap().iter().for_each(AbortHandle::abort);
+    }
+
+    fn presence(&self, session: u64) -> Presence {
+        match (&self.games, self.vault.link()) {
+            (Some((games, _)), _) => games.presence(session),
+            (None, Some(link)) => Presence::elsewhere(link.clone(), session),
+            (None, None) => unreachable!("a front has a link"),
+        }
+    }
+}
+
+/// A client's connection to a process, which does what [`AuthService`](super::AuthService) does.
+struct Seat {
+    place: Arc<Place>,
+    address: IpAddr,
+    session: Session,
+    presence: Presence,
+    notices: Notices,
+    identity: Identity,
+    token: Uuid,
+    held: Option<HeldTicket>,
+}
+
+/// What a client does with its connection.
+enum Act {
+    /// It breaks.
+    Lose,
+    /// The client asks for its player's nodes.
+    Ask(oneshot::Sender<bool>),
+}
+
+/// A connection that is served. Dropping it disconnects it.
+struct Seated {
+    token: Uuid,
+    player: u32,
+    acts: mpsc::Sender<Act>,
+    task: JoinHandle<()>,
+}
+
+impl Seat {
+    /// Connects with the token of an earlier connection, or zero. Returns whether its session was
+    /// resumed.
+    async fn take(
+        place: &Arc<Place>,
+        address: IpAddr,
+        token: Uuid,
+        bug: Bug,
+    ) -> Result<(Self, bool), NetError> {
+        let (session, notices) = place.vault.connect().await?;
+        let presence = place.presence(session.number());
+        let (reconnections, vault) = (&place.reconnections, &place.vault);
+        let Some((new_token, held)) = reconnections.issue_token(address) else {
+            return Err(NetError::InternalError);
+        };
+        let new = Some(held.ticket());
+        let (identity, held) = (Identity::default(), Some(held));
+        let mut seat = Self {
+            place: Arc::clone(place),
+            address,
+            session,
+            presence,
+            notices,
+            identity,
+            token: new_token,
+            held,
+        };
+        if token.is_zero() {
+            return Ok((seat, false));
+        }
+        let presented = Ticket::new(token, address);
+        let kept = match bug == Bug::TokenStaysValid && vault.link().is_some() {
+            true => reconnections.claim(presented).await.map(Return::Kept),
+            false => None,
+        };
+        let found = match kept {
+            Some(kept) => Some(kept),
+            None => returning::resume(vault, reconnections, &seat.session, presented, new).await?,
+        };
+        match found {
+            None => return Ok((seat, false)),
+            Some(Return::Kept(kept)) => {
+                let SuspendedSession { session, presence, notices, identity, .. } = *kept;
+                (seat.session, seat.presence, seat.notices) = (session, presence, notices);
+                seat.identity = identity;
+            }
+            Some(Return::Moved(client)) => seat.identity = Identity::from(&client),
+        }
+        seat.presence.resumed((address, 1).into());
+        Ok((seat, true))
+    }
+
+    async fn log_in(&mut self, name: &str) -> Result<u32, NetError> {
+        let fields = login_fields(name, name, 5, 6);
+        let login = Login {
+            name: name.to_owned(),
+            client_challenge: fields.client_challenge,
+            server_challenge: 6,
+            proof: fields.challenge_hash,
+            address: Some(self.address),
+        };
+        let found = self.session.log_in(login).await?;
+        self.identity = Identity { account: found.account, player: 0 };
+        self.presence.logged_in((self.address, 1).into());
+        let new = self.held.as_ref().map(HeldTicket::ticket);
+        returning::renew(&self.place.vault, &self.session, None, new).await?;
+        match found.players.first() {
+            Some(player) => Ok(player.id),
+            None => Ok(self.session.create_player(name.to_owned(), "male".to_owned()).await?.id),
+        }
+    }
+
+    async fn choose(&mut self, player: u32) -> Result<(), NetError> {
+        let identity = Identity { player, ..self.identity };
+        self.place.reconnections.give_up(identity).await;
+        self.session.set_player(player).await?;
+        self.presence.changed();
+        self.identity = identity;
+        Ok(())
+    }
+
+    fn sit(self) -> Seated {
+        let (acts, inbox) = mpsc::channel(10);
+        let (place, token) = (Arc::clone(&self.place), self.token);
+        let player = self.identity.player;
+        let task = tokio::spawn(self.serve(inbox));
+        place.seats.lock().unwrap().push(task.abort_handle());
+        if place.is_dead.load(Ordering::Relaxed) {
+            task.abort();
+        }
+        Seated { token, player, acts, task }
+    }
+
+    async fn serve(mut self, mut inbox: mpsc::Receiver<Act>) {
+        loop {
+            let Some(held) = &mut self.held else { return };
+            tokio::select! {
+                notice = self.notices.recv() => {
+                    if notice.is_none() {
+                        return;
+                    }
+                }
+                claim = held.claimed() => {
+                    let _ = claim.send(Box::new(self.into_kept().0));
+                    return;
+                }
+                act = inbox.recv() => match act {
+                    None => return,
+                    Some(Act::Lose) => {
+                        self.presence.lost();
+                        if let (kept, Some(held)) = self.into_kept() {
+                            held.keep(kept, WAIT);
+                        }
+                        return;
+                    }
+                    Some(Act::Ask(reply)) => {
+                        let known = self.session.refs(self.identity.player).await;
+                        let _ = reply.send(known.is_ok());
+                    }
+                },
+            }
+        }
+    }
+
+    fn into_kept(self) -> (SuspendedSession, Option<HeldTicket>) {
+        let Self { session, presence, notices, identity, held, .. } = self;
+        let (account_name, recent) = (None, Recent::default());
+        (SuspendedSession { session, presence, notices, identity, account_name, recent }, held)
+    }
+}
+
+impl Seated {
+    /// Waits, at most as long as the connection lasts. Returns whether it does.
+    async fn stays_for(&self, time: Duration) -> bool {
+        let end = Instant::now() + time;
+        while Instant::now() < end && !self.task.is_finished() {
+            sleep(Duration::from_millis(50)).await;
+        }
+        !self.task.is_finished()
+    }
+
+    async fn lose(self) {
+        // This fails if the process is gone.
+        let _ = self.acts.send(Act::Lose).await;
+        let _ = self.task.await;
+    }
+
+    /// Whether the vault answers for its player.
+    async fn is_answered(&self) -> bool {
+        let (reply, answered) = oneshot::channel();
+        let sent = self.acts.send(Act::Ask(reply)).await;
+        sent.is_ok() && timeout(ATTEMPT, answered).await.is_ok_and(|answer| answer == Ok(true))
+    }
+}
+
+/// When a player must be online.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Presumed {
+    Always,
+    Until(Instant),
+}
+
+struct World {
+    bug: Bug,
+    folder: PathBuf,
+    hub: Arc<Hub>,
+    data: Arc<Mutex<Data>>,
+    fronts: Mutex<Vec<Arc<Place>>>,
+    leader: Mutex<Option<Arc<Place>>>,
+    presumed: Mutex<BTreeMap<u32, Presumed>>,
+    end: Instant,
+    /// Logins, returns, and refused tokens.
+    counts: [AtomicU64; 3],
+}
+
+/// A folder with keys.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    keys::save(&keys::generate(PrimeKind::Plain), &folder.path().join("keys.toml")).unwrap();
+    folder
+}
+
+impl World {
+    async fn new(folder: &Path, seed: u64, bug: Bug) -> Arc<Self> {
+        let mut sampler = Sampler::new(seed);
+        let loss = [0, 0, 10, 50][usize::try_from(sampler.below(4)).unwrap()];
+        let hub = Arc::new(Hub {
+            subscribers: Mutex::default(),
+            sampler: Mutex::new(sampler),
+            loss: loss.into(),
+            cut: Mutex::default(),
+            endpoints: AtomicU64::default(),
+        });
+        let world = Arc::new(Self {
+            bug,
+            folder: folder.to_owned(),
+            hub,
+            data: Arc::default(),
+            fronts: Mutex::default(),
+            leader: Mutex::default(),
+            presumed: Mutex::default(),
+            end: Instant::now() + BAD,
+            counts: Default::default(),
+        });
+        world.lead().await;
+        for name in names() {
+            let vault = world.leader().unwrap().vault.clone();
+            vault.add_account(&name, &name, AccountFlags(0)).await.unwrap();
+        }
+        for index in 0..FRONTS {
+            let front = world.front(index).await;
+            world.fronts.lock().unwrap().push(front);
+        }
+        world
+    }
+
+    fn leader(&self) -> Option<Arc<Place>> {
+        self.leader.lock().unwrap().clone()
+    }
+
+    /// A process takes over, once the database lets it.
+    async fn lead(&self) {
+        let (end, is_dead) = (self.hub.end(), Arc::<AtomicBool>::default());
+        let store = Database::new(Arc::clone(&self.data), Arc::clone(&is_dead));
+        let key = ServerKey::from_bytes(&[1; 32]);
+        let environment = Environment { clock: Box::new(|| 1_000_000), ..Environment::default() };
+        let copy = VaultCopy::new(key, VaultConfig::default(), environment);
+        let mut follower = Follower::open(Arc::new(store), copy).await.unwrap();
+        let taken = loop {
+            let look = follower.look().await.unwrap();
+            if look.verdict != Verdict::Wait
+                && let Some(taken) = follower.take_over(&look).await.unwrap()
+            {
+                break taken;
+            }
+            sleep(Duration::from_millis(100)).await;
+        };
+        let vault = Vault::lead(follower.lead(taken).await.unwrap()).await.unwrap();
+        let mut config = ShardConfig::default();
+        config.auth.reconnect_seconds = u32::try_from(WAIT.as_secs()).unwrap();
+        let absent = Absent { server: false, config: false };
+        let parts = Parts::load(&self.folder, config, PrimeKind::Plain, absent).await.unwrap();
+        let Parts { config, server, library, secure, ages, .. } = parts;
+        let random = GameRandom::default();
+        let games = Games::new(vault.clone(), ages, config.age(), config.games(), random);
+        let welcome = Welcome::new("");
+        let parts = (config, server, library, secure);
+        let shared = Shared::new(parts, vault.clone(), games.clone(), welcome);
+        let reconnections = Arc::clone(&shared.reconnections);
+        tokio::spawn(end_waiting(vault.clone(), WAIT));
+        let bus = Arc::new(end.clone());
+        let leader = Leader::start(bus, CLUSTER, vault.epoch(), shared).await.unwrap();
+        let (games, seats) = (Some((games, leader)), Mutex::default());
+        let place = Place { end, vault, reconnections, games, is_dead, seats };
+        *self.leader.lock().unwrap() = Some(place.into());
+    }
+
+    async fn front(&self, index: usize) -> Arc<Place> {
+        let end = self.hub.end();
+        let (bus, name) = (Arc::new(end.clone()), format!("front-{index}"));
+        let process = self.hub.sampler.lock().unwrap().bits();
+        let link = Link::open(bus, CLUSTER, &name, process, 1_000).await.unwrap();
+        let vault = Vault::elsewhere(link, &VaultConfig::default());
+        let reconnections = Arc::new(Reconnections::new(WAIT));
+        let (is_dead, seats) = (Arc::default(), Mutex::default());
+        Place { end, vault, reconnections, games: None, is_dead, seats }.into()
+    }
+
+    /// A front, or the leader.
+    fn somewhere(&self, sampler: &mut Sampler) -> Option<Arc<Place>> {
+        let choice = usize::try_from(sampler.below(FRONTS as u64 + 1)).unwrap();
+        let front = self.fronts.lock().unwrap().get(choice).cloned();
+        front.or_else(|| self.leader())
+    }
+
+    fn presume(&self, player: u32, presumed: Option<Presumed>) {
+        let mut all = self.presumed.lock().unwrap();
+        match presumed {
+            Some(presumed) => all.insert(player, presumed),
+            None => all.remove(&player),
+        };
+    }
+
+    fn count(&self, what: usize) {
+        self.counts[what].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One failure after another.
+    async fn fail(self: Arc<Self>, mut sampler: Sampler) {
+        loop {
+            sleep(some_time(&mut sampler, Duration::from_secs(6))).await;
+            if Instant::now() >= self.end {
+                break;
+            }
+            let index = usize::try_from(sampler.below(FRONTS as u64)).unwrap();
+            let front = self.fronts.lock().unwrap()[index].clone();
+            match sampler.below(4) {
+                0 => {
+                    front.kill();
+                    sleep(some_time(&mut sampler, Duration::from_secs(5))).await;
+                    let next = self.front(index).await;
+                    self.fronts.lock().unwrap()[index] = next;
+                }
+                1 | 2 => {
+                    self.hub.set_cut(&front.end, true);
+                    sleep(some_time(&mut sampler, Duration::from_secs(6))).await;
+                    self.hub.set_cut(&front.end, false);
+                }
+                _ => {
+                    let leader = self.leader.lock().unwrap().take();
+                    if let Some(leader) = leader {
+                        leader.kill();
+                    }
+                    self.lead().await;
+                }
+            }
+        }
+        self.hub.loss.store(0, Ordering::Relaxed);
+    }
+
+    /// Players whose clients may return are online, and in one session.
+    async fn watch(self: Arc<Self>) -> Outcome {
+        loop {
+            sleep(Duration::from_millis(50)).await;
+            let Some(leader) = self.leader() else { continue };
+            let before = self.presumed.lock().unwrap().clone();
+            let players: Vec<_> = before.keys().copied().collect();
+            let seen = leader.vault.operate(None, move |state| {
+                let count = |player: &u32| {
+                    state.sessions().values().filter(|it| it.player == *player).count()
+                };
+                Ok(players.iter().map(count).collect::<Vec<_>>())
+            });
+            let Ok(Ok(seen)) = timeout(Duration::from_secs(1), seen).await else { continue };
+            if leader.is_dead.load(Ordering::Relaxed) {
+                continue;
+            }
+            let after = self.presumed.lock().unwrap().clone();
+            for ((player, presumed), sessions) in before.into_iter().zip(seen) {
+                require!(sessions < 2, "player {player} has {sessions} sessions");
+                let is_over = match presumed {
+                    Presumed::Always => false,
+                    Presumed::Until(end) => end <= Instant::now(),
+                };
+                let is_same = after.get(&player) == Some(&presumed);
+                require!(
+                    sessions == 1 || is_over || !is_same,
+                    "player {player} is offline, but {presumed:?} at {:?}",
+                    Instant::now()
+                );
+            }
+        }
+    }
+}
+
+fn some_time(sampler: &mut Sampler, most: Duration) -> Duration {
+    Duration::from_millis(sampler.below(u64::try_from(most.as_millis()).unwrap()) + 1)
+}
+
+fn names() -> impl Iterator<Item = String> {
+    (0..CLIENTS).map(|number| format!("Client{number}"))
+}
+
+/// A client, with everything that it remembers.
+struct Client {
+    world: Arc<World>,
+    name: String,
+    address: IpAddr,
+    sampler: Sampler,
+    used: Vec<Uuid>,
+}
+
+impl Client {
+    /// Until the end of the faults. Returns the last connection, unless the client leaves for good.
+    async fn live(mut self) -> Outcome<Option<Seated>> {
+        let mut here: Option<Seated> = None;
+        while Instant::now() < self.world.end {
+            let Some(seat) = here.take() else {
+                here = Some(self.enter().await?);
+                continue;
+            };
+            let pause = some_time(&mut self.sampler, Duration::from_secs(2));
+            seat.stays_for(pause).await;
+            here = self.act(seat).await?;
+        }
+        let stays = self.sampler.below(2) == 0;
+        match here {
+            Some(seat) if stays => self.stay(seat).await.map(Some),
+            None if stays => self.enter().await.map(Some),
+            Some(seat) => {
+                let player = seat.player;
+                seat.lose().await;
+                self.world.presume(player, None);
+                Ok(None)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Waits until everything works, and comes back if necessary.
+    async fn stay(&mut self, mut seat: Seated) -> Outcome<Seated> {
+        let start = Instant::now();
+        while start.elapsed() < REPAIR {
+            if seat.stays_for(Duration::from_millis(200)).await {
+                continue;
+            }
+            seat = match self.come_back(seat.token, seat.player).await? {
+                Some(seat) => seat,
+                None => self.enter().await?,
+            };
+        }
+        Ok(seat)
+    }
+
+    async fn act(&mut self, seat: Seated) -> Outcome<Option<Seated>> {
+        let (token, player) = (seat.token, seat.player);
+        let choice = self.sampler.below(8);
+        if seat.task.is_finished() {
+            // The process has failed, or lost the leader.
+            drop(seat);
+            return self.come_back(token, player).await;
+        }
+        match choice {
+            0 | 1 => {
+                seat.lose().await;
+                sleep(some_time(&mut self.sampler, Duration::from_millis(600))).await;
+                self.come_back(token, player).await
+            }
+            2 => {
+                // The process does not notice that the connection is lost.
+                let back = self.come_back(token, player).await?;
+                let is_used = back.is_some();
+                require!(!(is_used && seat.is_answered().await), "{}: in two places", self.name);
+                Ok(back)
+            }
+            3 => {
+                seat.lose().await;
+                self.twice(token, player).await
+            }
+            4 => {
+                for _ in 0..3 {
+                    self.try_worthless().await?;
+                }
+                Ok(Some(seat))
+            }
+            5 => {
+                // Another address.
+                let thief: IpAddr = [127, 0, 1, 1].into();
+                if let Some(Ok((_, is_resumed))) = self.attempt(token, thief).await {
+                    require!(!is_resumed, "{}: stolen", self.name);
+                }
+                Ok(Some(seat))
+            }
+            6 => {
+                // A new login at once.
+                self.world.presume(player, None);
+                seat.lose().await;
+                self.used.push(token);
+                Ok(None)
+            }
+            _ => {
+                self.away(seat).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Stays away for too long.
+    async fn away(&mut self, seat: Seated) -> Outcome {
+        let (token, player) = (seat.token, seat.player);
+        let epoch = self.world.leader().map(|leader| leader.vault.epoch());
+        let since = Instant::now();
+        seat.lose().await;
+        self.world.presume(player, Some(Presumed::Until(since + WAIT)));
+        // Until a front that is gone is given up, and messages have arrived that were lost.
+        sleep(WAIT + REPAIR).await;
+        self.world.presume(player, None);
+        if let Some(leader) = self.world.leader()
+            && Some(leader.vault.epoch()) == epoch
+            && !leader.is_dead.load(Ordering::Relaxed)
+        {
+            let online = leader.vault.operate(None, move |state| Ok(state.connection_of(player)));
+            let online = timeout(Duration::from_secs(1), online).await;
+            require!(!matches!(online, Ok(Ok(Some(_)))), "{} is still online", self.name);
+        }
+        self.used.push(token);
+        Ok(())
+    }
+
+    /// Logs in, and chooses the player. Nobody is locked out for long.
+    async fn enter(&mut self) -> Outcome<Seated> {
+        let start = Instant::now();
+        let mut last = None;
+        // Leaders can fail one after the other.
+        while start.elapsed() < WAIT + REPAIR * 3 {
+            if let Some(place) = self.world.somewhere(&mut self.sampler) {
+                let (address, bug, name) = (self.address, self.world.bug, &self.name);
+                let entered = timeout(ATTEMPT, async {
+                    let (mut seat, _) = Seat::take(&place, address, Uuid::ZERO, bug).await?;
+                    let player = seat.log_in(name).await?;
+                    seat.choose(player).await?;
+                    Ok::<_, NetError>(seat)
+                });
+                match entered.await {
+                    Ok(Ok(seat)) if !place.is_dead.load(Ordering::Relaxed) => {
+                        self.world.presume(seat.identity.player, Some(Presumed::Always));
+                        self.world.count(0);
+                        return Ok(seat.sit());
+                    }
+                    other => last = Some(other.map(|result| result.err())),
+                }
+            }
+            sleep(Duration::from_millis(500)).await;
+        }
+        Err(format!("{} cannot log in: {last:?}", self.name))
+    }
+
+    /// Presents a token somewhere. `None` if nobody listens.
+    async fn attempt(
+        &mut self,
+        token: Uuid,
+        address: IpAddr,
+    ) -> Option<Result<(Seat, bool), Option<NetError>>> {
+        let place = self.world.somewhere(&mut self.sampler)?;
+        let found = timeout(ATTEMPT, Seat::take(&place, address, token, self.world.bug)).await;
+        Some(match found {
+            Ok(Ok(found)) if !place.is_dead.load(Ordering::Relaxed) => Ok(found),
+            Ok(Err(error)) => Err(Some(error)),
+            // Its process was killed meanwhile.
+            _ => Err(None),
+        })
+    }
+
+    /// Continues by token. `None` if the client must log in again.
+    async fn come_back(&mut self, token: Uuid, player: u32) -> Outcome<Option<Seated>> {
+        let start = Instant::now();
+        self.world.presume(player, Some(Presumed::Until(start + WAIT)));
+        // The token may have been used up by an attempt whose answer was lost.
+        let mut is_unsure = false;
+        while start.elapsed() < WAIT {
+            match self.attempt(token, self.address).await {
+                Some(Ok((seat, true))) => {
+                    require!(seat.identity.player == player, "{}: another session", self.name);
+                    self.world.presume(player, Some(Presumed::Always));
+                    self.world.count(1);
+                    self.used.push(token);
+                    return Ok(Some(seat.sit()));
+                }
+                Some(Ok((_, false))) => {
+                    let is_late = start.elapsed() >= WAIT;
+                    require!(is_unsure || is_late, "{}: a good token was refused", self.name);
+                    break;
+                }
+                Some(Err(_)) => is_unsure = true,
+                None => {}
+            }
+            sleep(Duration::from_millis(500)).await;
+        }
+        self.world.presume(player, None);
+        self.used.push(token);
+        Ok(None)
+    }
+
+    /// Presents a token at two places at once.
+    async fn twice(&mut self, token: Uuid, player: u32) -> Outcome<Option<Seated>> {
+        self.world.presume(player, None);
+        let mut places = Vec::new();
+        for _ in 0..2 {
+            places.extend(self.world.somewhere(&mut self.sampler));
+        }
+        let attempts = places.iter().map(|place| {
+            let (place, address, bug) = (Arc::clone(place), self.address, self.world.bug);
+            tokio::spawn(
+                async move { timeout(ATTEMPT, Seat::take(&place, address, token, bug)).await },
+            )
+        });
+        let attempts: Vec<_> = attempts.collect();
+        self.used.push(token);
+        let mut seats = Vec::new();
+        for attempt in attempts {
+            if let Ok(Ok((seat, true))) = attempt.await.unwrap() {
+                seats.push(seat);
+            }
+        }
+        require!(seats.len() < 2, "{}: a token was good twice at once", self.name);
+        let seat = seats.pop().filter(|seat| !seat.place.is_dead.load(Ordering::Relaxed));
+        Ok(seat.map(|seat| {
+            self.world.presume(player, Some(Presumed::Always));
+            self.world.count(1);
+            seat.sit()
+        }))
+    }
+
+    /// Presents a token that was used before.
+    async fn try_worthless(&mut self) -> Outcome {
+        let count = self.used.len() as u64;
+        if count == 0 {
+            return Ok(());
+        }
+        let index = usize::try_from(self.sampler.below(count)).unwrap();
+        if let Some(Ok((_, is_resumed))) = self.attempt(self.used[index], self.address).await {
+            require!(!is_resumed, "{}: a token was good twice", self.name);
+            self.world.count(2);
+        }
+        Ok(())
+    }
+}
+
+async fn run(folder: &Path, seed: u64, bug: Bug) -> Outcome<[u64; 3]> {
+    let world = World::new(folder, seed, bug).await;
+    let mut sampler = Sampler::new(seed ^ 0x5eed);
+    let failures = Arc::clone(&world).fail(Sampler::new(sampler.bits()));
+    let mut watch = tokio::spawn(Arc::clone(&world).watch());
+    let clients: Vec<_> = names()
+        .zip(1_u8..)
+        .map(|(name, number)| {
+            let (world, address) = (Arc::clone(&world), [127, 0, 0, number].into());
+            let sampler = Sampler::new(sampler.bits());
+            tokio::spawn(Client { world, name, address, sampler, used: Vec::new() }.live())
+        })
+        .collect();
+    let lives = async {
+        let mut seats = Vec::new();
+        for client in clients {
+            seats.extend(client.await.unwrap()?);
+        }
+        Ok::<_, String>(seats)
+    };
+    let all = async {
+        let (seats, ()) = tokio::join!(lives, failures);
+        sleep(WAIT + REPAIR).await;
+        seats
+    };
+    let seats = tokio::select! {
+        seats = all => seats?,
+        problem = &mut watch => return Err(problem.unwrap().unwrap_err()),
+    };
+    watch.abort();
+    // Everything that waited has ended.
+    let leader = world.leader().unwrap();
+    let sessions = leader.vault.operate(None, |state| {
+        let of_players = state.sessions().values().filter(|session| session.player != 0);
+        Ok(of_players.map(|session| session.player).collect::<Vec<_>>())
+    });
+    let mut sessions = sessions.await.unwrap();
+    sessions.sort_unstable();
+    for seat in &seats {
+        require!(seat.is_answered().await, "player {} has no answer", seat.player);
+    }
+    let mut players: Vec<_> = seats.iter().map(|seat| seat.player).collect();
+    players.sort_unstable();
+    require!(sessions == players, "sessions of {sessions:?}, but {players:?} are connected");
+    require!(leader.reconnections.lost_count() == 0, "sessions still wait");
+    let places = world.fronts.lock().unwrap().clone();
+    for place in places {
+        require!(place.reconnections.lost_count() == 0, "sessions still wait at a front");
+    }
+    Ok(world.counts.each_ref().map(|count| count.load(Ordering::Relaxed)))
+}
+
+/// Runs a history on a runtime of its own, which ends all its tasks.
+fn simulate(folder: &Path, seed: u64, bug: Bug) -> Outcome<[u64; 3]> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_time().start_paused(true);
+    builder.build().unwrap().block_on(run(folder, seed, bug))
+}
+
+#[test]
+fn clients_return_anywhere_whatever_fails() {
+    let seeds = std::env::var(SEEDS).ok().map_or(12, |seeds| seeds.parse().unwrap());
+    let (folder, mut totals) = (folder(), [0; 3]);
+    for seed in 0..seeds {
+        match simulate(folder.path(), seed, Bug::None) {
+            Ok(counts) => totals.iter_mut().zip(counts).for_each(|(total, count)| *total += count),
+            Err(why) => panic!("seed {seed}: {why}"),
+        }
+    }
+    let [logins, returns, refused] = totals;
+    println!("{logins} logins, {returns} returns, {refused} tokens refused");
+    assert!(logins > seeds && returns > 2 * seeds && refused > seeds);
+}
+
+/// The simulation notices what it is meant to notice.
+#[test]
+fn a_token_that_stays_valid_is_noticed() {
+    let folder = folder();
+    let run = |seed| simulate(folder.path(), seed, Bug::TokenStaysValid).err();
+    let failures: Vec<_> = (0..8).filter_map(run).collect();
+    assert!(failures.len() >= 4, "{failures:?}");
+}
