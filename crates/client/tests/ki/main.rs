@@ -14,6 +14,8 @@ mod load;
 mod log;
 #[path = "../support/memory.rs"]
 mod memory;
+#[path = "../../../server/tests/data/support/positions.rs"]
+mod positions;
 #[path = "../../../server/tests/data/support/processes.rs"]
 mod processes;
 mod refusals;

@@ -51,7 +51,6 @@ pub(in crate::uru) use link::{Link, NodeEvent};
 pub(in crate::uru) use local::{LocalBus, LocalLeader};
 pub(in crate::uru) use members::{Description, LeaderHandle, Member};
 pub(in crate::uru) use nats::Nats;
-pub(in crate::uru) use requests::{ClientReport, ENTER_AGE, EnterAge, EnteredAge};
 pub(in crate::uru) use requests::{
     ClientReport, ENTER_AGE, EnterAge, EnteredAge, RENEW_TICKET, RESUME_SESSION, RenewTicket,
     ResumeSession,

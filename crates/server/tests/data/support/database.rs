@@ -9,6 +9,9 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
+/// The server of all databases of this process.
+static SERVER: OnceLock<Option<Postgres>> = OnceLock::new();
+
 /// A test's private database, deleted when this is dropped.
 pub(crate) struct Database {
     pub(crate) folder: TempDir,
@@ -23,12 +26,19 @@ impl Database {
     /// A new database on a private PostgreSQL server. Without PostgreSQL, prints that the test is
     /// skipped.
     pub(crate) fn postgres() -> Option<Self> {
-        static SERVER: OnceLock<Option<Postgres>> = OnceLock::new();
         static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
         let server = SERVER.get_or_init(Postgres::start).as_ref()?;
         let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let url = server.make(&format!("shard{number}"));
         Some(Self { folder: tempfile::tempdir().unwrap(), url: Some(url) })
+    }
+
+    /// Ends the PostgreSQL server as a crash does, and starts it again.
+    pub(crate) fn crash_server(&self) {
+        let server = SERVER.get().and_then(Option::as_ref).unwrap();
+        let [data, log] = ["data", "log"].map(|name| server.folder.join(name));
+        let how = ["-m", "immediate", "-w", "restart"];
+        server.run("pg_ctl", &[&["-D", path(&data), "-l", path(&log)], &how[..]].concat());
     }
 
     /// Runs SQL on a PostgreSQL server, and returns the values of its rows, one row per line.

@@ -1,11 +1,15 @@
-//! A TCP proxy in front of a PostgreSQL server, through which one process reaches it. It can hold
-//! requests, answers or both, as the worst partitions do: connections stay open, but nothing
-//! arrives. It can also close all connections and refuse new ones.
+//! A TCP proxy in front of a PostgreSQL or NATS server, through which one process reaches it. It can
+//! hold requests, answers or both, as the worst partitions do: connections stay open, but nothing
+//! arrives. It can also delay bytes, or close all connections and refuse new ones.
 //!
 //! It knows nothing of the protocol, but each answer of an idle connection arrives at once.
 
+#![allow(dead_code, reason = "each test uses its part")]
+
 use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
@@ -18,8 +22,20 @@ pub(crate) enum Way {
     Open,
     /// Held after the next bytes of each connection.
     HeldAfterOne,
+    /// Open, but slow.
+    Slow,
     Held,
     Cut,
+}
+
+/// How long a slow way takes, for up to 64 KiB.
+const SLOWNESS: Duration = Duration::from_millis(150);
+
+/// The server that a proxy forwards to.
+#[derive(Clone)]
+enum Server {
+    Socket(PathBuf),
+    Port(SocketAddr),
 }
 
 /// The proxy, until it is dropped.
@@ -33,6 +49,15 @@ pub(crate) struct Gate {
 impl Gate {
     /// Forwards connections to a socket.
     pub(crate) fn new(socket: &Path) -> Self {
+        Self::to(Server::Socket(socket.to_owned()))
+    }
+
+    /// Forwards connections to a port of this machine.
+    pub(crate) fn to_port(port: u16) -> Self {
+        Self::to(Server::Port((Ipv4Addr::LOCALHOST, port).into()))
+    }
+
+    fn to(server: Server) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -42,7 +67,7 @@ impl Gate {
         let port = listener.local_addr().unwrap().port();
         let (requests, answers) = (watch::Sender::new(Way::Open), watch::Sender::new(Way::Open));
         let ways = [requests.subscribe(), answers.subscribe()];
-        runtime.spawn(accept(listener, socket.to_owned(), ways));
+        runtime.spawn(accept(listener, server, ways));
         Self { port, requests, answers, _runtime: runtime }
     }
 
@@ -52,6 +77,11 @@ impl Gate {
         format!(
             "postgres://shard@127.0.0.1:{port}/{database}?sslmode=disable&application_name={process}"
         )
+    }
+
+    /// The port of the proxy.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
     }
 
     pub(crate) fn requests(&self, way: Way) {
@@ -68,24 +98,40 @@ impl Gate {
     }
 }
 
-async fn accept(listener: TcpListener, socket: PathBuf, ways: [watch::Receiver<Way>; 2]) {
+async fn accept(listener: TcpListener, server: Server, ways: [watch::Receiver<Way>; 2]) {
     while let Ok((client, _)) = listener.accept().await {
-        tokio::spawn(forward(client, socket.clone(), ways.clone()));
+        tokio::spawn(forward(client, server.clone(), ways.clone()));
     }
 }
 
 async fn forward(
-    mut client: TcpStream,
-    socket: PathBuf,
-    [requests, answers]: [watch::Receiver<Way>; 2],
+    client: TcpStream,
+    server: Server,
+    ways: [watch::Receiver<Way>; 2],
 ) -> io::Result<()> {
     client.set_nodelay(true)?;
-    if *requests.borrow() == Way::Cut {
+    if *ways[0].borrow() == Way::Cut {
         return Ok(());
     }
-    let mut server = UnixStream::connect(socket).await?;
+    match server {
+        Server::Socket(socket) => {
+            let (answers, requests) = UnixStream::connect(socket).await?.into_split();
+            join(client, (answers, requests), ways).await
+        }
+        Server::Port(address) => {
+            let server = TcpStream::connect(address).await?;
+            server.set_nodelay(true)?;
+            join(client, server.into_split(), ways).await
+        }
+    }
+}
+
+async fn join(
+    mut client: TcpStream,
+    (from_server, to_server): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
+    [requests, answers]: [watch::Receiver<Way>; 2],
+) -> io::Result<()> {
     let (from_client, to_client) = client.split();
-    let (from_server, to_server) = server.split();
     // Both connections end with either direction.
     tokio::select! {
         ended = pump(from_client, to_server, requests) => ended,
@@ -106,10 +152,15 @@ async fn pump(
             read = from.read(&mut bytes) => read?,
             _ = way.wait_for(|way| *way == Way::Cut) => return Ok(()),
         };
-        let passes = |way: &Way| *way == Way::Open || *way == Way::HeldAfterOne && !has_passed;
+        let passes = |way: &Way| match way {
+            Way::Open | Way::Slow => true,
+            Way::HeldAfterOne => !has_passed,
+            Way::Held | Way::Cut => false,
+        };
         let found = way.wait_for(|way| passes(way) || *way == Way::Cut).await.map(|way| *way);
         match found {
             Ok(Way::Open) => has_passed = false,
+            Ok(Way::Slow) => tokio::time::sleep(SLOWNESS).await,
             Ok(Way::HeldAfterOne) => has_passed = true,
             _ => return Ok(()),
         }

@@ -3,6 +3,7 @@
 mod database;
 mod gate;
 mod memory;
+mod positions;
 pub(crate) mod processes;
 
 use std::sync::Arc;

@@ -24,6 +24,7 @@ use worldwire_server::store;
 
 use super::database::Database;
 use super::gate::{Gate, Way};
+use super::positions;
 
 const ROUNDS: &str = "WORLDWIRE_STANDBY_ROUNDS";
 /// A child finds its folder here.
@@ -291,7 +292,8 @@ struct Pair<'d> {
 impl<'d> Pair<'d> {
     /// Starts both. The tables of the database exist already.
     fn start(kind: Kind, database: &'d Database) -> Self {
-        database.sql(HISTORY);
+        database.sql(positions::RECORD);
+        database.sql(NEXT_BEAT);
         let [one, two] = ["one", "two"].map(|name| {
             let folder = tempfile::tempdir().unwrap();
             let gate = Gate::new(&database.socket());
@@ -333,7 +335,8 @@ impl<'d> Pair<'d> {
             process.child.kill().unwrap();
             saved.extend(process.end().2);
         }
-        check_history(database);
+        let (_, batches) = positions::check(&database.sql(positions::READ)).unwrap();
+        assert!(batches > 0);
         saved
     }
 }
@@ -513,18 +516,8 @@ fn assert_overtaken(lines: &[Line], about: &str) {
     }
 }
 
-/// Records each change of the database's position, and the process that made it. Also waits for
-/// renewals of the lease.
-const HISTORY: &str = "
-    CREATE TABLE history (number BIGSERIAL PRIMARY KEY, epoch BIGINT, batch BIGINT, process TEXT,
-        at BIGINT);
-    CREATE FUNCTION note_position() RETURNS TRIGGER LANGUAGE plpgsql AS $$
-    BEGIN
-        INSERT INTO history (epoch, batch, process, at) VALUES (NEW.epoch, NEW.last_batch,
-            current_setting('application_name'), extract(epoch FROM clock_timestamp()) * 1000);
-        RETURN NEW;
-    END;
-    $$;
+/// Waits for renewals of the lease.
+const NEXT_BEAT: &str = "
     CREATE FUNCTION next_beat() RETURNS BIGINT LANGUAGE plpgsql AS $$
     DECLARE known lease; found lease; at BIGINT;
     BEGIN
@@ -539,9 +532,7 @@ const HISTORY: &str = "
         PERFORM pg_sleep(0.03);
         RETURN at;
     END;
-    $$;
-    CREATE TRIGGER note_position AFTER UPDATE OF epoch, last_batch ON shard FOR EACH ROW
-        EXECUTE FUNCTION note_position();";
+    $$;";
 
 /// Waits for the next renewal of the lease, and a moment longer. Returns its time in Unix
 /// milliseconds.
@@ -553,20 +544,4 @@ fn next_beat(database: &Database) -> u128 {
 fn claimed(database: &Database) -> u128 {
     let sql = "SELECT min(at) FROM history WHERE epoch = (SELECT max(epoch) FROM history)";
     database.sql(sql).trim().parse().unwrap()
-}
-
-/// Checks that the batches have no gap, and that each is of the process that had claimed the
-/// database last.
-fn check_history(database: &Database) {
-    let mut last = (0_u64, 0_u64, String::new());
-    let rows = database.sql("SELECT epoch, batch, process FROM history ORDER BY number");
-    for row in rows.lines() {
-        let [epoch, batch, process] = row.split('|').collect::<Vec<_>>().try_into().unwrap();
-        let found = (epoch.parse().unwrap(), batch.parse().unwrap(), process.to_owned());
-        let is_claim = (found.0, found.1) == (last.0 + 1, last.1);
-        let is_commit = (found.0, found.1) == (last.0, last.1 + 1) && found.2 == last.2;
-        assert!(is_claim || is_commit, "after {last:?} came {found:?}");
-        last = found;
-    }
-    assert!(last.1 > 0);
 }

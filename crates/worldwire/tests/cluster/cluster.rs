@@ -1,0 +1,339 @@
+//! The processes of a shard: two with the vault, of which one is the standby, and two fronts. Each
+//! reaches NATS and PostgreSQL through its own proxies.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use worldwire_server::store::{self, seal::ServerKey};
+use worldwire_server::uru::vault::{Vault, VaultConfig};
+use worldwire_uru::message::AccountFlags;
+
+use crate::database::Database;
+use crate::gate::{Gate, Way};
+use crate::nats::NatsServer;
+use crate::positions;
+
+/// The processes by index: both with the vault, and the fronts.
+pub(crate) const VAULTS: [usize; 2] = [0, 1];
+pub(crate) const FRONTS: [usize; 2] = [2, 3];
+const NAMES: [&str; 4] = ["a", "b", "front-1", "front-2"];
+
+/// If set, logs are kept even if the test passes.
+const LOGS: &str = "WORLDWIRE_FAULT_LOGS";
+/// Ages that players meet in.
+pub(crate) const AGES: [&str; 2] = ["Fern", "Moss"];
+/// Another build of the program, to be tested instead of this one.
+const PROGRAM: &str = "WORLDWIRE_FAULT_PROGRAM";
+/// How long sessions wait for their clients, in seconds.
+pub(crate) const RECONNECT_SECONDS: u64 = 4;
+/// When a process that has ended is started again, as systemd does.
+const RESTART_AFTER: Duration = Duration::from_secs(1);
+/// How long a status page may take to answer.
+const PAGE_PATIENCE: Duration = Duration::from_millis(500);
+
+/// A process and its surroundings.
+struct Node {
+    name: &'static str,
+    folder: PathBuf,
+    status: SocketAddr,
+    nats: Gate,
+    postgres: Gate,
+    state: Mutex<NodeState>,
+}
+
+#[derive(Default)]
+struct NodeState {
+    child: Option<Child>,
+    /// When it has ended.
+    ended: Option<Instant>,
+    is_stopped: bool,
+}
+
+/// The processes, their bus and their database.
+pub(crate) struct Cluster {
+    nodes: Vec<Node>,
+    pub(crate) nats: Mutex<NatsServer>,
+    pub(crate) database: Database,
+    /// The port of all processes.
+    pub(crate) port: u16,
+    folder: Option<TempDir>,
+}
+
+impl Cluster {
+    /// Creates the database with these accounts, whose passwords are their names, and starts all
+    /// processes. `None` without PostgreSQL or NATS, which is reported.
+    pub(crate) fn start(runtime: &Runtime, accounts: &[String]) -> Option<Arc<Self>> {
+        let nats = NatsServer::start(None)?;
+        let database = Database::postgres()?;
+        runtime.block_on(async {
+            let vault = open_vault(&database).await;
+            for account in accounts {
+                vault.add_account(account, account, AccountFlags::User).await.unwrap();
+            }
+            vault.close().await;
+        });
+        database.sql(positions::RECORD);
+
+        let folder = tempfile::Builder::new().prefix("cluster").tempdir().unwrap();
+        let port = common_port();
+        let nodes = NAMES.iter().enumerate().map(|(index, name)| {
+            let [nats, postgres] = [Gate::to_port(nats.port), Gate::new(&database.socket())];
+            let free = TcpListener::bind((address(index), 0)).unwrap();
+            let status = free.local_addr().unwrap();
+            let node = Node {
+                name,
+                folder: folder.path().join(name),
+                status,
+                nats,
+                postgres,
+                state: Mutex::default(),
+            };
+            node.prepare(index, port, &database);
+            node
+        });
+        let nodes = nodes.collect();
+        let (nats, folder) = (Mutex::new(nats), Some(folder));
+        let cluster = Arc::new(Self { nodes, nats, database, port, folder });
+        for node in &cluster.nodes {
+            node.run();
+        }
+        Some(cluster)
+    }
+
+    /// Starts processes again that have ended.
+    pub(crate) fn supervise(&self) {
+        for node in &self.nodes {
+            node.supervise();
+        }
+    }
+
+    /// The process that has the vault, if its status page says so.
+    pub(crate) fn leader(&self) -> Option<usize> {
+        VAULTS.into_iter().find(|node| self.is_healthy(*node))
+    }
+
+    /// The process that does not have the vault.
+    pub(crate) fn standby(&self) -> Option<usize> {
+        self.leader().map(|leader| VAULTS[0] + VAULTS[1] - leader)
+    }
+
+    /// Whether one process leads, one follows, and both fronts serve clients.
+    pub(crate) fn is_complete(&self) -> bool {
+        let follows = |node: usize| {
+            let page = self.nodes[node].page("/health");
+            page.is_some_and(|(_, text)| text.starts_with("standby"))
+        };
+        self.standby().is_some_and(follows) && FRONTS.iter().all(|node| self.is_healthy(*node))
+    }
+
+    fn is_healthy(&self, node: usize) -> bool {
+        self.nodes[node].page("/health").is_some_and(|(code, _)| code == 200)
+    }
+
+    pub(crate) fn kill(&self, node: usize) {
+        let mut state = self.nodes[node].state();
+        if let Some(child) = &mut state.child {
+            child.kill().unwrap();
+        }
+    }
+
+    /// Sends SIGSTOP, or SIGCONT.
+    pub(crate) fn pause(&self, node: usize, is_stopped: bool) {
+        let mut state = self.nodes[node].state();
+        state.is_stopped = is_stopped;
+        if let Some(child) = &state.child {
+            signal(child, if is_stopped { "-STOP" } else { "-CONT" });
+        }
+    }
+
+    /// Changes the way from a process to the bus, to the database, or to both.
+    pub(crate) fn way(&self, node: usize, nats: Option<Way>, postgres: Option<Way>) {
+        let node = &self.nodes[node];
+        for (gate, way) in [(&node.nats, nats), (&node.postgres, postgres)] {
+            if let Some(way) = way {
+                gate.both(way);
+            }
+        }
+    }
+
+    /// What was wrong, for a message: the last lines of each log.
+    pub(crate) fn logs(&self) -> String {
+        let last = |node: &Node| {
+            let log = fs::read_to_string(node.log()).unwrap_or_default();
+            let lines: Vec<_> = log.lines().rev().take(12).collect();
+            let page = node.page("/health");
+            let lines: Vec<_> = lines.into_iter().rev().collect();
+            format!("-- {}, {page:?}\n{}\n", node.name, lines.join("\n"))
+        };
+        self.nodes.iter().map(last).collect()
+    }
+
+    /// Keeps the processes' folders, for a look at their logs.
+    fn keep(&mut self) {
+        if let Some(folder) = self.folder.take() {
+            eprintln!("the logs of all processes are in {}", folder.keep().display());
+        }
+    }
+
+    /// Stops all processes as systemd does.
+    pub(crate) fn stop(&self) {
+        for node in self.nodes.iter().rev() {
+            let child = node.state().child.take();
+            let Some(mut child) = child else { continue };
+            signal(&child, "-TERM");
+            child.wait().unwrap();
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for node in &self.nodes {
+            if let Some(mut child) = node.state().child.take() {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+        }
+        if std::thread::panicking() || std::env::var_os(LOGS).is_some() {
+            self.keep();
+        }
+    }
+}
+
+impl Node {
+    fn state(&self) -> MutexGuard<'_, NodeState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.join("log")
+    }
+
+    /// Writes the folder of the process.
+    fn prepare(&self, index: usize, port: u16, database: &Database) {
+        fs::create_dir(&self.folder).unwrap();
+        let (address, status, nats) = (address(index), self.status, self.nats.port());
+        let roles = match VAULTS.contains(&index) {
+            true => String::new(),
+            false => "roles = [\"front\"]\n".to_owned(),
+        };
+        let url = match VAULTS.contains(&index) {
+            true => self.postgres.url(database.name(), self.name),
+            false => String::new(),
+        };
+        // Clients change nodes of others, and return before their old sessions are given up.
+        let settings = format!(
+            "listen = \"{address}:{port}\"\npublic_address = \"{address}\"\nstatus = \"{status}\"\n\
+            database = \"{url}\"\n\
+            [limits]\nconnections_per_address = 1000\nnodes_per_player = 0\n\
+            [auth]\nreconnect_seconds = {RECONNECT_SECONDS}\nfailed_logins = 0\n\
+            kick_on_duplicate = true\nstrict_vault = false\n\
+            [cluster]\nbus = [\"nats://127.0.0.1:{nats}\"]\nname = \"chaos\"\nnode = \"{}\"\n{roles}",
+            self.name,
+        );
+        fs::write(self.folder.join("shard.toml"), settings).unwrap();
+        // Generating keys takes a long time.
+        let keys = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/uru-keys.toml");
+        fs::copy(keys, self.folder.join("keys.toml")).unwrap();
+        let data = self.folder.join("data");
+        for folder in ["ages", "secure/SDL"] {
+            fs::create_dir_all(data.join(folder)).unwrap();
+        }
+        for (prefix, age) in (120..).zip(AGES) {
+            let file = format!("MaxCapacity=50\nLingerTime=60\nSequencePrefix={prefix}\n");
+            fs::write(data.join(format!("ages/{age}.age")), file).unwrap();
+            let states = format!("STATEDESC {age} {{ VERSION 1 VAR BOOL open[1] }}\n");
+            fs::write(data.join(format!("secure/SDL/{age}.sdl")), states).unwrap();
+        }
+        if VAULTS.contains(&index) {
+            let key = self.folder.join("server.key");
+            fs::write(&key, format!("{}\n", "07".repeat(32))).unwrap();
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt as _;
+                fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+            }
+        }
+    }
+
+    fn run(&self) {
+        let program = std::env::var_os(PROGRAM);
+        let program = program.unwrap_or_else(|| env!("CARGO_BIN_EXE_worldwire").into());
+        let mut command = Command::new(program);
+        command.args(["serve", "uru"]).arg(&self.folder);
+        if !self.name.starts_with("front") {
+            command.arg("--standby");
+        }
+        let log: File = OpenOptions::new().create(true).append(true).open(self.log()).unwrap();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let mut state = self.state();
+        *state = NodeState { child: Some(command.spawn().unwrap()), ..NodeState::default() };
+    }
+
+    fn supervise(&self) {
+        let mut state = self.state();
+        let Some(child) = &mut state.child else { return };
+        if child.try_wait().unwrap().is_none() {
+            return;
+        }
+        let ended = *state.ended.get_or_insert_with(Instant::now);
+        drop(state);
+        if ended.elapsed() >= RESTART_AFTER {
+            self.run();
+        }
+    }
+
+    /// The code and the text of a page, if it is served.
+    fn page(&self, path: &str) -> Option<(u16, String)> {
+        if self.state().is_stopped {
+            return None;
+        }
+        let mut stream = TcpStream::connect_timeout(&self.status, PAGE_PATIENCE).ok()?;
+        stream.set_read_timeout(Some(PAGE_PATIENCE)).ok()?;
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let (head, text) = answer.split_once("\r\n\r\n")?;
+        Some((head.split(' ').nth(1)?.parse().ok()?, text.trim_end().to_owned()))
+    }
+}
+
+/// The address of a process: clients use one port for everything, so each process has its own.
+/// Outgoing connections have ports of 127.0.0.1, which could otherwise be in use when a process needs
+/// its port again.
+pub(crate) fn address(node: usize) -> Ipv4Addr {
+    Ipv4Addr::new(127, 0, 0, 2 + u8::try_from(node).unwrap())
+}
+
+/// A port that is free on the addresses of all processes.
+fn common_port() -> u16 {
+    loop {
+        let first = TcpListener::bind((address(0), 0)).unwrap();
+        let port = first.local_addr().unwrap().port();
+        if (1..NAMES.len()).all(|node| TcpListener::bind((address(node), port)).is_ok()) {
+            return port;
+        }
+    }
+}
+
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args([name, &child.id().to_string()]).status();
+    assert!(sent.unwrap().success());
+}
+
+/// Opens the vault in the database without a server.
+pub(crate) async fn open_vault(database: &Database) -> Vault {
+    let file = database.folder.path().join("unused.sqlite");
+    let store = store::open(file, database.url.as_deref()).await.unwrap();
+    let key = ServerKey::from_bytes(&[7; 32]);
+    Vault::open(store, key, VaultConfig::default()).await.unwrap()
+}
