@@ -34,7 +34,7 @@ let version = 0;
 let isJson = false;
 /** The edits of held messages that are not shown, as JSON. @type {Map<string, string>} */
 const drafts = new Map();
-/** Messages that the user has released or dropped, which a late report can still list. @type {Set<string>} */
+/** Released or dropped messages, which a late report can still list. @type {Set<string>} */
 const decided = new Set();
 /** The filters that the proxy last reported. */
 let filters = "";

@@ -12,7 +12,7 @@ import { report } from "./store.js";
 /** @import { Json } from "./json.js" */
 /** @import { Path, Property } from "./object-value.js" */
 
-/** How many elements of a list are shown initially, and how many more with each click. */
+/** How many elements of a list are shown at first, and added by each click. */
 const MAX_ITEMS = 100;
 /** Longer lists, and objects with more properties, are initially closed. */
 const LONG = 24;

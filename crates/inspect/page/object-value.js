@@ -13,7 +13,7 @@ import { Digits, parse } from "./json.js";
  */
 
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
-/** The member of an object that takes a text's place while the text's JSON is invalid. The server refuses it. */
+/** The member that replaces a text while its JSON is invalid. The server refuses it. */
 export const UNREADABLE = "$json";
 
 /** The classes that have been described so far. @type {Map<string, T.ClassDetail>} */

@@ -64,7 +64,7 @@ export function set(name, value) {
 
 /** The server forgets selections beyond this number. */
 const MAX_SELECTIONS = 64;
-/** The latest status that the server has reported for each selection. @type {Map<number, T.SelectionStatus>} */
+/** The latest status of each selection. @type {Map<number, T.SelectionStatus>} */
 const statuses = new Map();
 
 /**

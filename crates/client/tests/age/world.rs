@@ -299,7 +299,7 @@ impl World {
                 tokio::time::advance(hop).await;
                 tokio::time::resume();
                 // Due work needs some real time to finish.
-                tokio::time::sleep(Duration::from_millis(2)).await;
+                tokio::time::sleep(Duration::from_millis(10)).await;
             });
             self.settle_all();
             left -= hop;

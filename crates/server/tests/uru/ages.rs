@@ -90,7 +90,7 @@ impl Traveller {
     }
 
     /// Instances other than [`FERN`] are not in the vault.
-    async fn to(
+    pub(crate) async fn to(
         shard: &Running,
         (account, password): (&str, &str),
         name: &str,
@@ -394,7 +394,12 @@ pub(crate) fn blob(descriptor: &str, variable: &str, value: Scalar<'_>) -> Vec<u
 }
 
 /// A state with a variable that was changed at this time.
-fn blob_at(descriptor: &str, variable: &str, value: Scalar<'_>, seconds: u32) -> Vec<u8> {
+pub(crate) fn blob_at(
+    descriptor: &str,
+    variable: &str,
+    value: Scalar<'_>,
+    seconds: u32,
+) -> Vec<u8> {
     let descriptors = descriptors();
     let mut state = ObjectState::new(descriptors.newest(descriptor).unwrap());
     let now = UnifiedTime { seconds, microseconds: 0 };

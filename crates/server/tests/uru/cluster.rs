@@ -27,6 +27,7 @@ use worldwire_uru::types::{Nested, NetError, TermStr, TransId, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use crate::ages::Traveller;
+use crate::between_ages::age_node;
 use crate::client::{ACCOUNTS, PATIENCE, Running};
 use crate::player::{ANN, BOB, Player, result};
 use crate::reconnect::{hears, is_online};
@@ -171,7 +172,7 @@ impl Drop for Bus {
 }
 
 /// Waits until a front has found its leader.
-async fn serves(vault: &Vault) {
+pub(crate) async fn serves(vault: &Vault) {
     let found = async {
         while vault.is_failing() {
             sleep(Duration::from_millis(5)).await;
@@ -291,13 +292,17 @@ async fn a_front_finds_the_next_leader() {
 /// The permissions in the documentation suffice.
 #[tokio::test]
 async fn each_process_logs_in_to_the_bus_with_its_own_key() {
-    let [of_leader, of_front] = [(); 2].map(|()| KeyPair::new_user());
+    let [of_leader, of_front, of_age] = [(); 3].map(|()| KeyPair::new_user());
     let user = |node: &str, pair: &KeyPair, role| BusUser {
         node: node.to_owned(),
         key: pair.public_key(),
         roles: vec![role],
     };
-    let users = [user("leader", &of_leader, Role::Vault), user("front", &of_front, Role::Front)];
+    let users = [
+        user("leader", &of_leader, Role::Vault),
+        user("front", &of_front, Role::Front),
+        user("age-1", &of_age, Role::Age),
+    ];
     let users = nats_config("shard", &users).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let settings = folder.path().join("nats.conf");
@@ -312,6 +317,10 @@ async fn each_process_logs_in_to_the_bus_with_its_own_key() {
     let front = bus.front_with(&leader, key("front.nk", &of_front)).await;
     let (_, a) = Player::enter(&front, ANN, "Ann").await;
     assert!(is_online(&leader, a).await);
+    let node = age_node(&bus, &leader, "age-1", key("age.nk", &of_age)).await;
+    let bob = Traveller::to_fern(&front, ACCOUNTS[1], "Bob").await;
+    bob.join(&node).await;
+    node.stop().await;
     front.stop().await;
     leader.stop().await;
 }

@@ -5,6 +5,7 @@
 mod ages;
 mod attacks;
 mod auth;
+mod between_ages;
 mod clear_states;
 mod client;
 mod cluster;

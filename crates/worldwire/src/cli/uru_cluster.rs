@@ -19,9 +19,9 @@ pub(crate) enum UruCluster {
     },
     /// Close a node's connections and give it no new ages, so that it can be stopped
     ///
-    /// Clients of a front lose their connections, and can then use another one. /health of the front
-    /// returns 503, and it accepts no clients until --undo or until it is restarted. An age node's ages
-    /// end when their players have left.
+    /// Clients of a front lose their connections, and continue their sessions at another one. /health of
+    /// the front returns 503, and it accepts no clients until --undo or until it is restarted. An age
+    /// node's ages end when their players have left.
     #[command(after_help = "Examples:
   worldwire uru cluster drain front-1
   worldwire uru cluster drain front-1 --undo")]

@@ -319,7 +319,9 @@ revision = 7
 
     #[test]
     fn an_unknown_profile_is_refused() {
-        for (asked, hint) in [("ter", "did you mean \"tera\"?"), ("zzzzzz", "have uru, tera")] {
+        for (asked, hint) in
+            [("ter", "did you mean \"tera\"?"), ("zzzzzz", "the profiles are uru, tera")]
+        {
             let Err(Failure::Run(why)) = sources("", USER, Some(asked)).select(&[]) else {
                 panic!("{asked}")
             };

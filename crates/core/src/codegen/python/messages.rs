@@ -214,10 +214,13 @@ fn plain(shape: &Shape) -> Kind {
 }
 
 #[cfg(test)]
-#[expect(dead_code, unreachable_pub, reason = "the macros declare public items")]
+#[expect(
+    dead_code,
+    elided_lifetimes_in_paths,
+    unreachable_pub,
+    reason = "the macros are made for other crates"
+)]
 mod tests {
-    #![allow(elided_lifetimes_in_paths, reason = "other crates do not see this in macros")]
-
     use super::*;
     use crate::{Bytes32, Float, List32, Messages as _, record, wire_enum};
 

@@ -170,7 +170,8 @@ impl GameService {
     /// Ends the connection if the age has closed it, or must say nothing more.
     pub(super) fn notice(&self) -> Flow {
         let is_over = self.membership.as_ref().is_some_and(|membership| membership.is_over());
-        match self.outbox.end().or(is_over.then_some(LAPSED)) {
+        let lapsed = is_over.then_some(LAPSED);
+        match self.outbox.end().or(lapsed) {
             Some(why) => {
                 if let Some(count) = self.shared.figures.sent_away.count() {
                     tracing::info!(address = %self.address, why, count, "connection closed by the age");

@@ -94,7 +94,7 @@ enum Read {
     /// The settings for all instances, if there are any.
     Settings(Option<Vec<u8>>),
     /// Everything, with a new session.
-    All(Session, StoredStates),
+    All(Box<(Session, StoredStates)>),
 }
 type Reading = Pin<Box<dyn Future<Output = Read> + Send>>;
 
@@ -217,7 +217,7 @@ impl StateWriter {
                 loop {
                     sleep(REOPEN_AFTER).await;
                     match load(&vault, &name, record).await {
-                        Ok((session, stored)) => break Read::All(session, stored),
+                        Ok(all) => break Read::All(Box::new(all)),
                         Err(error) => tracing::debug!(name, ?error, "cannot read an age again"),
                     }
                 }
@@ -243,7 +243,8 @@ impl StateWriter {
         let (age, settings) = match read {
             Read::Age(age) => (age, None),
             Read::Settings(settings) => (None, settings),
-            Read::All(session, stored) => {
+            Read::All(all) => {
+                let (session, stored) = *all;
                 self.watch = session;
                 self.nodes = stored.nodes;
                 (stored.sdl.map(|(_, blob)| blob), stored.settings)

@@ -1,4 +1,4 @@
-//! The format of the output: what the options, the name of the output file and the settings ask for.
+//! Chooses the format of the output by the options, the name of the output file and the settings.
 
 use worldwire_core::text::TextStyle;
 use worldwire_dissect::filter::{Filter, Resolver, Subject};

@@ -41,10 +41,10 @@ pub(crate) fn check_nodes(calls: &[Call], stored: &Stored) -> Result<usize, Stri
                 numbers.entry(node).or_default();
             }
             (Action::Create { title }, _) => drop(titles.insert(title)),
-            (Action::Place { parent, child }, Outcome::Done(_)) => {
-                if !stored.refs.contains(&(*parent, *child)) {
-                    return Err(format!("node {child} is not below {parent}"));
-                }
+            (Action::Place { parent, child }, Outcome::Done(_))
+                if !stored.refs.contains(&(*parent, *child)) =>
+            {
+                return Err(format!("node {child} is not below {parent}"));
             }
             (Action::Save { node, number }, outcome) => {
                 let known = numbers.entry(*node).or_default();

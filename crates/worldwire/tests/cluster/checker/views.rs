@@ -54,7 +54,8 @@ mod tests {
     #[test]
     fn missed_notices_are_found() {
         check_view(&view(), &view()).unwrap();
-        let broken: [(&str, fn(&mut View)); 5] = [
+        type Change = fn(&mut View);
+        let broken: [(&str, Change); 5] = [
             ("a change", |view| drop(view.nodes.insert(2, VaultNode::default()))),
             ("a new node", |view| drop(view.nodes.remove(&2))),
             ("a deleted node", |view| drop(view.nodes.insert(3, VaultNode::default()))),

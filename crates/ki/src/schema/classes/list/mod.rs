@@ -159,6 +159,9 @@ fn fitting(choices: Arc<Choices>, kind: PropertyKind) -> Arc<Choices> {
 /// Verifies the hashes, those of properties unless `is_verified`. Pirate101 uses a different hash
 /// function for its classes.
 fn check(list: &Arc<str>, class: &Class, is_verified: bool, notes: &mut Vec<ClassNote>) {
+    if notes.len() >= MAX_NOTES {
+        return;
+    }
     // Dropped notes are never built: names can be long, and each may occur in thousands of notes.
     let mut note = |text: &dyn Fn() -> String| {
         if notes.len() < MAX_NOTES {

@@ -5,10 +5,10 @@ use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::store::lease::{LeaseRow, SharedStore, Sighting};
+use crate::store::lease::{LeaseRow, SeenStandby, SharedStore, Sighting};
 use crate::store::{
-    AccountRow, Change, Changes, CharacterRow, Key, Ledger, NodeRow, Pending, Position, RefRow,
-    ScoreRow, SessionRow, SettingRow, Store, StoreError,
+    AccountRow, Change, Changes, CharacterRow, Key, Ledger, NodeRow, Pending, PlacementRow,
+    Position, RefRow, ScoreRow, SessionRow, SettingRow, Store, StoreError,
 };
 
 /// What the database holds.
@@ -124,6 +124,7 @@ impl Store for Database {
     reads! {
         refs: RefRow = PutRef;
         scores: ScoreRow = PutScore;
+        placements: PlacementRow = PutPlacement;
     }
 
     fn nodes_behind(&self, id: u32, most: u32) -> Pending<'_, Vec<NodeRow>> {
@@ -191,6 +192,10 @@ impl SharedStore for Database {
             let changes = missing.flat_map(|changes| (**changes).clone()).collect();
             Ok(Some((data.position.batch, changes)))
         })
+    }
+
+    fn standbys(&self) -> Pending<'_, Vec<SeenStandby>> {
+        Box::pin(pending())
     }
 
     fn sessions(&self) -> Pending<'_, Vec<(u64, SessionRow)>> {

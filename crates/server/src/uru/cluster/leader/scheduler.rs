@@ -480,8 +480,8 @@ impl Scheduler {
 
     /// Whether a node that has ages has not said yet what it is.
     fn lacks_info(&self) -> bool {
-        let unknown = self.nodes.iter().filter(|(_, node)| node.info.host.is_empty());
-        unknown.into_iter().any(|(process, _)| self.loads.contains_key(process))
+        let mut unknown = self.nodes.iter().filter(|(_, node)| node.info.host.is_empty());
+        unknown.any(|(process, _)| self.loads.contains_key(process))
     }
 
     fn process_of(&self, incarnation: u64) -> Option<u64> {
