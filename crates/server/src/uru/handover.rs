@@ -1,4 +1,5 @@
-//! An operator's wish that this process hands the shard over to a standby.
+//! The wish that this process hands the shard over to a standby. An operator has it, or a leader that
+//! is cut off from its nodes.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use tokio::sync::watch;
 pub struct Handover(Arc<watch::Sender<bool>>);
 
 impl Handover {
-    /// Whether an operator has asked for it. Then [`Shard::serve`](super::Shard::serve) ends, and a
+    /// Whether it was asked for. Then [`Shard::serve`](super::Shard::serve) ends, and a
     /// standby takes over.
     #[must_use]
     pub fn is_requested(&self) -> bool {
@@ -20,7 +21,7 @@ impl Handover {
         self.0.send_replace(true);
     }
 
-    /// Waits until an operator asks for it.
+    /// Waits until it is asked for.
     pub(super) async fn requested(self) {
         // The sender is part of this, so it cannot be gone.
         let _ = self.0.subscribe().wait_for(|requested| *requested).await;

@@ -45,26 +45,26 @@ pub mod keys;
 pub mod migration;
 mod missing;
 mod own_process;
+mod parts;
+mod shared;
 mod standby;
 mod status;
 pub mod vault;
 
-use std::future::pending;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use worldwire_core::connection::SendError;
 use worldwire_net::{Flow, Options, Signal, tcp};
-use worldwire_uru::connection::{BuildPolicy, ServerConfig};
 use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::file::keys::KeyRing;
-use worldwire_uru::types::{NetError, Uuid};
+use worldwire_uru::types::NetError;
 
 pub use cluster::{BusError, BusUser, BusUserError, nats_config};
 pub use config::{CONFIG, SQLITE_FILE, ShardConfig};
@@ -74,23 +74,18 @@ pub use standby::Standby;
 pub use vault::{ClearError, Cleared};
 
 use admin::{ClusterControl, Control, Relay};
-use auth::{Reconnections, SecureFiles};
 use cluster::{
-    AgeReport, Bus, ENTER_AGE, EnterAge, EnteredAge, Leader, LeaderHandle, Leading, Link, Nats,
-    NodeInfo, NotExpected, RemoteOperators,
+    AgeReport, Bus, Leader, LeaderHandle, Leading, Link, Nats, NodeInfo, RemoteOperators,
+    Successors,
 };
 use config::Role;
 use dispatch::Dispatcher;
-use figures::Figures;
-use file::Library;
-use game::{AgeFiles, Games, Presence};
-use hosts::Hosts;
+use game::Games;
 use keys::KeysError;
-use own_process::OwnProcess;
+use parts::Parts;
+use shared::Shared;
 use status::Welcome;
-use vault::age_states::AgeRecord;
-use vault::placements::PlacedAge;
-use vault::{AgeFound, Vault, VaultError};
+use vault::{Vault, VaultError};
 
 use crate::ending::{ServeError, also_on};
 use crate::operators;
@@ -132,157 +127,6 @@ pub enum ShardError {
     /// The data in the database.
     #[error(transparent)]
     Vault(#[from] VaultError),
-}
-
-/// How often to look for a node for an age, if placements end meanwhile.
-const MAX_PLACEMENTS: usize = 3;
-
-/// Where a player was let into an age.
-enum Entered {
-    Here(AgeFound),
-    Elsewhere(EnteredAge),
-}
-
-/// The state that all connections share.
-#[derive(Debug)]
-struct Shared {
-    config: ShardConfig,
-    server: Arc<ServerConfig>,
-    library: Arc<Library>,
-    secure: Arc<SecureFiles>,
-    vault: Vault,
-    hosts: Hosts,
-    games: Games,
-    reconnections: Arc<Reconnections>,
-    figures: Arc<Figures>,
-    welcome: Welcome,
-}
-
-impl Shared {
-    fn new(
-        (config, server, library, secure): (ShardConfig, ServerConfig, Library, SecureFiles),
-        vault: Vault,
-        games: Games,
-        welcome: Welcome,
-    ) -> Arc<Self> {
-        Arc::new(Self {
-            games,
-            welcome,
-            hosts: Hosts::new(config.host()),
-            reconnections: Reconnections::new(config.patience()).into(),
-            vault,
-            secure: secure.into(),
-            config,
-            server: server.into(),
-            library: library.into(),
-            figures: Arc::default(),
-        })
-    }
-
-    /// Whether an operator wants this process to be without clients.
-    fn is_draining(&self) -> bool {
-        self.vault.link().is_some_and(|link| *link.draining().borrow())
-    }
-
-    /// Waits until an operator wants that; forever at the process with the vault.
-    async fn until_draining(&self) {
-        let Some(link) = self.vault.link() else { return pending().await };
-        // Its end comes with that of the process.
-        if link.draining().wait_for(|is_draining| *is_draining).await.is_err() {
-            pending().await
-        }
-    }
-
-    /// What this process is, for operators.
-    fn own_process(&self) -> OwnProcess {
-        OwnProcess::new(&self.config, Arc::clone(&self.figures), self.games.clone())
-    }
-
-    /// The presence of an auth session, which lets its player be in ages.
-    fn presence(&self, session: u64) -> Presence {
-        match self.vault.link() {
-            Some(link) => Presence::elsewhere(link.clone(), session),
-            None => self.games.presence(session),
-        }
-    }
-
-    /// Lets a session's player into an age, and finds the age's server.
-    async fn enter_age(
-        &self,
-        session: &vault::Connection,
-        wanted: EnterAge,
-    ) -> Result<EnteredAge, NetError> {
-        if self.vault.link().is_some() {
-            return session.ask_leader(ENTER_AGE, &wanted).await;
-        }
-        let EnterAge { filename, instance, address, needs_ipv4 } = wanted;
-        let ipv4 = match needs_ipv4 {
-            true => self.hosts.ipv4().await.ok_or(NetError::NameLookupFailed)?.octets(),
-            false => [0; 4],
-        };
-        let auth = (session.number(), address.to_canonical());
-        let found = match self.games.nodes().is_leading() {
-            true => {
-                match self.enter_placed_age(session, &filename, instance, auth, needs_ipv4).await? {
-                    Entered::Elsewhere(entered) => return Ok(entered),
-                    Entered::Here(found) => found,
-                }
-            }
-            false => session.request_age(filename.clone(), instance).await?,
-        };
-        let number = self.hosts.number(found.age, instance);
-        self.games.announce(auth, number, &filename, found).await?;
-        let host = self.config.public_address.clone();
-        Ok(EnteredAge { number, age: found.age, ipv4, host })
-    }
-
-    /// Lets a session's player into an age which may run at a node.
-    async fn enter_placed_age(
-        &self,
-        session: &vault::Connection,
-        filename: &str,
-        instance: Uuid,
-        auth: (u64, IpAddr),
-        needs_ipv4: bool,
-    ) -> Result<Entered, NetError> {
-        let nodes = self.games.nodes();
-        let mut over = None;
-        for _ in 0..MAX_PLACEMENTS {
-            let candidate = nodes.candidate().await;
-            let games = self.games.clone();
-            let is_here = move |found: AgeFound, will: bool| {
-                let record = AgeRecord { age: found.age, instance: found.instance };
-                games.nodes().is_here(found, games.is_here(record), will)
-            };
-            let wanted =
-                session.request_placed_age(filename.to_owned(), instance, over, candidate, is_here);
-            let PlacedAge { found, identity, placed } = wanted.await?;
-            let (Some(identity), Some((number, placement))) = (identity, placed) else {
-                return Ok(Entered::Here(found));
-            };
-            match nodes.expect(number, &placement, found.age, &identity, auth).await {
-                Ok(host) => {
-                    let ipv4 = match needs_ipv4 {
-                        true => nodes.ipv4(&host).await?.octets(),
-                        false => [0; 4],
-                    };
-                    let age = found.age;
-                    return Ok(Entered::Elsewhere(EnteredAge { number, age, ipv4, host }));
-                }
-                Err(NotExpected::Over) => over = Some((number, placement.fence)),
-                Err(NotExpected::NoAnswer) => {
-                    let node = placement.node;
-                    tracing::warn!(
-                        node,
-                        filename,
-                        "a node does not answer that it expects a player"
-                    );
-                    return Err(NetError::InternalError);
-                }
-            }
-        }
-        Err(NetError::InternalError)
-    }
 }
 
 /// A shard that is ready to be served.
@@ -438,7 +282,10 @@ impl Shard {
         };
         let process = getrandom::u64().map_err(io::Error::other).map_err(at(folder));
         let process = or_close(process, store).await?;
-        let leading = bus.is_some().then_some(Leading { operators: remote, inbox });
+        let successors = cluster.store.clone();
+        let successors = successors.map(|store| Successors::new(store, cluster.handover.clone()));
+        let leading = Leading { operators: remote, inbox, successors };
+        let leading = bus.is_some().then_some(leading);
         Ok(Self {
             shared,
             listener,
@@ -498,7 +345,7 @@ impl Shard {
         &self.shared.server.keys
     }
 
-    /// Whether an operator has asked this process to hand over the shard to a standby.
+    /// Whether this process was asked to hand over the shard to a standby.
     #[must_use]
     pub fn handover(&self) -> Handover {
         self.handover.clone()
@@ -535,7 +382,7 @@ impl Shard {
     }
 
     /// Serves clients until the signal, then lets their connections end and closes the vault. Also
-    /// ends if another process takes over the database, or if an operator asks this one to
+    /// ends if another process takes over the database, or if this one should
     /// [hand over](Self::handover) the shard. Connections and the vault are closed even
     /// after an error.
     pub async fn serve(self, signal: Signal) -> Result<(), ServeError> {
@@ -627,44 +474,6 @@ impl Shard {
     }
 }
 
-/// The parts of a shard other than its ports and its vault.
-#[derive(Debug)]
-struct Parts {
-    config: ShardConfig,
-    server: ServerConfig,
-    library: Library,
-    secure: SecureFiles,
-    ages: AgeFiles,
-    data: PathBuf,
-    absent: Absent,
-}
-
-impl Parts {
-    /// Reads the files in a shard's directory. Keys are generated on the first start.
-    async fn load(
-        folder: &Path,
-        config: ShardConfig,
-        primes: PrimeKind,
-        absent: Absent,
-    ) -> Result<Self, ShardError> {
-        let keys = keys_of(&folder.join(&config.keys), primes, absent.server).await?;
-        let data = folder.join(&config.data);
-        let library = Library::open(&data.join("files"), &folder.join("cache"))?;
-        let secure = data.join("secure");
-        let ages = data.join("ages");
-        let droid = keys.droid().cloned().ok_or(KeysError::Missing("droid"));
-        let droid = droid.map_err(|error| ShardError::Keys { path: config.keys.clone(), error })?;
-        let secure = SecureFiles::open(&secure, droid.clone()).map_err(at(&secure))?;
-        let ages = AgeFiles::open(&data, droid).map_err(at(&ages))?;
-
-        let mut server = ServerConfig::new(keys);
-        server.encryption = config.encryption();
-        server.builds =
-            if config.any_build { BuildPolicy::Any } else { BuildPolicy::Exact(config.build) };
-        Ok(Self { config, server, library, secure, ages, data, absent })
-    }
-}
-
 /// What a node tells its leader about itself.
 fn node_info(config: &ShardConfig) -> NodeInfo {
     let cluster = &config.cluster;
@@ -752,20 +561,6 @@ fn bound(
         config.status = address.to_string();
     }
     config
-}
-
-/// Reads the servers' keys, or generates them on the first start.
-async fn keys_of(path: &Path, primes: PrimeKind, is_new: bool) -> Result<KeyRing, ShardError> {
-    let wrong = |error| ShardError::Keys { path: path.to_owned(), error };
-    if !path.exists() {
-        if !is_new {
-            return Err(ShardError::KeysLost(path.to_owned()));
-        }
-        let made = spawn_blocking(move || keys::generate(primes)).await;
-        let made = made.map_err(|error| at(path)(io::Error::other(error)))?;
-        keys::save(&made, path).map_err(at(path))?;
-    }
-    keys::load(path).map_err(wrong)
 }
 
 /// Closes a connection if a message cannot be queued because the client does not read.

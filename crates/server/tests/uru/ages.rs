@@ -60,6 +60,8 @@ pub(crate) struct Traveller {
     pub(crate) account: Uuid,
     pub(crate) player: u32,
     pub(crate) number: u32,
+    /// The address of the age's server.
+    pub(crate) host: [u8; 4],
     /// The token for resuming a lost auth connection.
     pub(crate) token: Uuid,
 }
@@ -150,7 +152,7 @@ impl Traveller {
             auth_reply!(auth, AcctSetPlayerReply, |it: &reply::AcctSetPlayerReply| it.result),
             NetError::Success
         );
-        let mut traveller = Self { auth, account, player, number: 0, token };
+        let mut traveller = Self { auth, account, player, number: 0, host: [0; 4], token };
         traveller.makes_the_age(FERN, "").await;
         traveller.asks_for_the_age(instance).await;
         traveller
@@ -181,12 +183,20 @@ impl Traveller {
 
     /// Requests the age, as a player about to join.
     pub(crate) async fn asks_for_the_age(&mut self, instance: Uuid) {
+        assert_eq!(self.tries_the_age(instance).await, NetError::Success);
+    }
+
+    /// Requests the age, and returns the result.
+    pub(crate) async fn tries_the_age(&mut self, instance: Uuid) -> NetError {
         let (trans_id, age_name) = (TransId(5), "Fern".into());
         say(&self.auth, ask::AgeRequest { trans_id, age_name, age_instance_id: instance }).await;
-        let (result, number) =
-            auth_reply!(self.auth, AgeReply, |it: &reply::AgeReply| (it.result, it.age_mcp_id));
-        assert_eq!(result, NetError::Success);
-        self.number = number;
+        let (result, number, host) = auth_reply!(self.auth, AgeReply, |it: &reply::AgeReply| (
+            it.result,
+            it.age_mcp_id,
+            it.game_server_address.0
+        ));
+        (self.number, self.host) = (number, host.octets());
+        result
     }
 
     /// Joins on a new connection.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "panics are failures of the test")]
 
+mod age_nodes;
 mod ages;
 mod attacks;
 mod auth;

@@ -36,6 +36,7 @@ mod tera;
 mod uru;
 #[cfg(feature = "network")]
 mod uru_cluster;
+#[cfg(feature = "network")]
 mod uru_files;
 mod wad;
 
@@ -81,6 +82,7 @@ pub(crate) use tera::*;
 pub(crate) use uru::*;
 #[cfg(feature = "network")]
 pub(crate) use uru_cluster::*;
+#[cfg(feature = "network")]
 pub(crate) use uru_files::*;
 pub(crate) use wad::*;
 

@@ -1,5 +1,5 @@
-//! The processes of a shard: two with the vault, of which one is the standby, and two fronts. Each
-//! reaches NATS and PostgreSQL through its own proxies.
+//! The processes of a shard: two with the vault (the active one and its standby), two fronts and two
+//! age nodes. Each reaches NATS and PostgreSQL through its own proxies.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -20,10 +20,11 @@ use crate::gate::{Gate, Way};
 use crate::nats::NatsServer;
 use crate::positions;
 
-/// The processes by index: both with the vault, and the fronts.
+/// The processes by index: both with the vault, the fronts and the age nodes.
 pub(crate) const VAULTS: [usize; 2] = [0, 1];
 pub(crate) const FRONTS: [usize; 2] = [2, 3];
-const NAMES: [&str; 4] = ["a", "b", "front-1", "front-2"];
+pub(crate) const AGE_NODES: [usize; 2] = [4, 5];
+const NAMES: [&str; 6] = ["a", "b", "front-1", "front-2", "age-1", "age-2"];
 
 /// If set, logs are kept even if the test passes.
 const LOGS: &str = "WORLDWIRE_FAULT_LOGS";
@@ -40,6 +41,7 @@ const PAGE_PATIENCE: Duration = Duration::from_millis(500);
 
 /// A process and its surroundings.
 struct Node {
+    index: usize,
     name: &'static str,
     folder: PathBuf,
     status: SocketAddr,
@@ -88,6 +90,7 @@ impl Cluster {
             let free = TcpListener::bind((address(index), 0)).unwrap();
             let status = free.local_addr().unwrap();
             let node = Node {
+                index,
                 name,
                 folder: folder.path().join(name),
                 status,
@@ -95,7 +98,7 @@ impl Cluster {
                 postgres,
                 state: Mutex::default(),
             };
-            node.prepare(index, port, &database);
+            node.prepare(port, &database);
             node
         });
         let nodes = nodes.collect();
@@ -124,13 +127,14 @@ impl Cluster {
         self.leader().map(|leader| VAULTS[0] + VAULTS[1] - leader)
     }
 
-    /// Whether one process leads, one follows, and both fronts serve clients.
+    /// Whether one process leads, one follows, and all others have found the leader.
     pub(crate) fn is_complete(&self) -> bool {
         let follows = |node: usize| {
             let page = self.nodes[node].page("/health");
             page.is_some_and(|(_, text)| text.starts_with("standby"))
         };
-        self.standby().is_some_and(follows) && FRONTS.iter().all(|node| self.is_healthy(*node))
+        let mut others = FRONTS.into_iter().chain(AGE_NODES);
+        self.standby().is_some_and(follows) && others.all(|node| self.is_healthy(node))
     }
 
     fn is_healthy(&self, node: usize) -> bool {
@@ -217,12 +221,14 @@ impl Node {
     }
 
     /// Writes the folder of the process.
-    fn prepare(&self, index: usize, port: u16, database: &Database) {
+    fn prepare(&self, port: u16, database: &Database) {
         fs::create_dir(&self.folder).unwrap();
+        let index = self.index;
         let (address, status, nats) = (address(index), self.status, self.nats.port());
         let roles = match VAULTS.contains(&index) {
             true => String::new(),
-            false => "roles = [\"front\"]\n".to_owned(),
+            // The names begin with the roles.
+            false => format!("roles = [\"{}\"]\n", self.name.split('-').next().unwrap()),
         };
         let url = match VAULTS.contains(&index) {
             true => self.postgres.url(database.name(), self.name),
@@ -268,7 +274,7 @@ impl Node {
         let program = program.unwrap_or_else(|| env!("CARGO_BIN_EXE_worldwire").into());
         let mut command = Command::new(program);
         command.args(["serve", "uru"]).arg(&self.folder);
-        if !self.name.starts_with("front") {
+        if VAULTS.contains(&self.index) {
             command.arg("--standby");
         }
         let log: File = OpenOptions::new().create(true).append(true).open(self.log()).unwrap();

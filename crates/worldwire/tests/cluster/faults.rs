@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use worldwire_core::Sampler;
 
-use crate::cluster::{Cluster, FRONTS, VAULTS};
+use crate::cluster::{AGE_NODES, Cluster, FRONTS, VAULTS};
 use crate::gate::Way;
 
 /// A process, by what it does when the fault begins.
@@ -14,6 +14,7 @@ pub(crate) enum Target {
     Leader,
     Standby,
     Front,
+    AgeNode,
 }
 
 /// What a process is cut off from.
@@ -54,10 +55,26 @@ impl fmt::Display for Kind {
     }
 }
 
+impl Kind {
+    fn is_of_age_node(self) -> bool {
+        match self {
+            Self::Killed(target) | Self::Stopped(target) | Self::CutOff(target, ..) => {
+                target == Target::AgeNode
+            }
+            _ => false,
+        }
+    }
+}
+
 /// The kinds in the order in which short tests use them. Longer ones draw from all.
-const KINDS: [Kind; 24] = [
+const KINDS: [Kind; 30] = [
     Kind::Killed(Target::Leader),
+    Kind::Killed(Target::AgeNode),
     Kind::Killed(Target::Front),
+    Kind::Stopped(Target::AgeNode),
+    Kind::CutOff(Target::AgeNode, From::Nats, Way::Held),
+    Kind::CutOff(Target::AgeNode, From::Nats, Way::Cut),
+    Kind::CutOff(Target::AgeNode, From::Nats, Way::Slow),
     Kind::CutOff(Target::Leader, From::Postgres, Way::Held),
     Kind::Stopped(Target::Leader),
     Kind::Stopped(Target::Front),
@@ -80,6 +97,7 @@ const KINDS: [Kind; 24] = [
     Kind::CutOff(Target::Front, From::Nats, Way::Slow),
     // Those that matter most, once more.
     Kind::Killed(Target::Leader),
+    Kind::Killed(Target::AgeNode),
     Kind::Killed(Target::Front),
 ];
 
@@ -88,8 +106,8 @@ const KINDS: [Kind; 24] = [
 pub(crate) struct Fault {
     pub(crate) kind: Kind,
     pub(crate) time: Duration,
-    /// Which front, if it is one.
-    front: usize,
+    /// Which front or age node, if it is one.
+    node: usize,
 }
 
 /// The longest time for which a process is stopped.
@@ -99,7 +117,7 @@ impl Fault {
     /// The fault of a round.
     pub(crate) fn draw(round: usize, sampler: &mut Sampler) -> Self {
         let drawn = usize::try_from(sampler.below(KINDS.len() as u64)).unwrap();
-        let front = FRONTS[usize::from(sampler.below(2) == 1)];
+        let second = usize::from(sampler.below(2) == 1);
         // Leases and memberships end within a few seconds, so most are about as long.
         let time = match sampler.below(16) {
             0 => sampler.below(LONGEST),
@@ -108,11 +126,11 @@ impl Fault {
         };
         // The first rounds are the same for each seed.
         let (kind, time) = match round {
-            0..2 => (KINDS[round], 0),
-            2 => (KINDS[2], 2_000),
+            0..3 => (KINDS[round], 0),
             _ => (KINDS[drawn], 1_000 + time),
         };
-        Self { kind, time: Duration::from_millis(time.min(LONGEST)), front }
+        let nodes = if kind.is_of_age_node() { AGE_NODES } else { FRONTS };
+        Self { kind, time: Duration::from_millis(time.min(LONGEST)), node: nodes[second] }
     }
 
     /// Whether it is over by itself.
@@ -125,7 +143,7 @@ impl Fault {
         let node = |target| match target {
             Target::Leader => cluster.leader(),
             Target::Standby => cluster.standby(),
-            Target::Front => Some(self.front),
+            Target::Front | Target::AgeNode => Some(self.node),
         };
         Some(match self.kind {
             Kind::Killed(target) => {
@@ -181,7 +199,7 @@ impl Undo {
             Self::Nothing => {}
             Self::Continue(node) => cluster.pause(node, false),
             Self::Open => {
-                for node in VAULTS.into_iter().chain(FRONTS) {
+                for node in VAULTS.into_iter().chain(FRONTS).chain(AGE_NODES) {
                     cluster.way(node, Some(Way::Open), Some(Way::Open));
                 }
             }

@@ -313,14 +313,19 @@ fn figures(silences: &[Silence]) -> String {
     )
 }
 
+/// How long players may be without an age whose process was killed.
+const AGES_WITHIN: Duration = Duration::from_secs(5);
+
 /// Clients must be served soon after a process was killed or stopped.
 fn assert_limits(silences: &[Silence]) {
-    for Silence { fault, first, last, .. } in silences {
+    for Silence { fault, first, last, alone } in silences {
         let limited = match fault.kind {
             Kind::Killed(_) => last,
             Kind::Stopped(Target::Leader) => first,
             _ => continue,
         };
+        let moved = *alone < AGES_WITHIN || !matches!(fault.kind, Kind::Killed(Target::AgeNode));
+        assert!(moved, "{}: players were alone for {alone:?}", fault.kind);
         assert!(*limited < LIMIT, "{}: clients were not served for {limited:?}", fault.kind);
     }
 }

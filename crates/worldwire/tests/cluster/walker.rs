@@ -25,6 +25,8 @@ type Result<T> = std::result::Result<T, ClientError>;
 const TALK_EVERY: Duration = Duration::from_millis(100);
 /// How long a player keeps its connection to the age that it has left, and talks there.
 const KEEP: Duration = Duration::from_secs(6);
+/// How long a process may take to let a player in.
+const JOIN_WITHIN: Duration = Duration::from_secs(1);
 /// How long it stays in an age, in milliseconds.
 const STAY: std::ops::Range<u64> = 4_000..20_000;
 /// The text of a talk is its number, which no other talk has.
@@ -59,6 +61,8 @@ struct Visit {
     game: Game,
     notifications: Notifications,
     scene: Scene,
+    /// When somebody was last heard. Connections to a process that is stopped stay open.
+    heard: Instant,
     /// Its player has left for another age.
     left: Option<Instant>,
 }
@@ -130,16 +134,14 @@ impl Walker {
         stop: &watch::Receiver<bool>,
     ) -> Result<()> {
         loop {
-            let visit = match self.join(shard, auth).await {
-                Ok(visit) => visit,
-                // Its age may be about to move.
-                Err(ClientError::Refused { request: "JoinAgeRequest" | "AgeRequest", .. })
-                | Err(ClientError::Connect { .. } | ClientError::Setup { .. }) => {
-                    auth.link().ping().await?;
-                    sleep(RETRY).await;
-                    continue;
-                }
-                Err(error) => return Err(error),
+            if *stop.borrow() {
+                return Ok(());
+            }
+            let Ok(visit) = self.join(shard, auth).await else {
+                // The age may be about to move.
+                auth.link().ping().await?;
+                sleep(RETRY).await;
+                continue;
             };
             for old in visits.iter_mut().filter(|visit| visit.left.is_none()) {
                 old.left = Some(Instant::now());
@@ -156,7 +158,7 @@ impl Walker {
                 visits.retain(|visit| visit.left.is_none_or(|left| left.elapsed() < KEEP));
                 let mut is_there = false;
                 for visit in visits.iter_mut() {
-                    let talks = self.talk(visit).await.is_ok();
+                    let talks = self.talk(visit).await.is_ok() && visit.heard.elapsed() < PATIENCE;
                     is_there |= visit.left.is_none() && talks;
                     if !talks {
                         // The connection is gone.
@@ -181,13 +183,15 @@ impl Walker {
         let place = auth.age(file, instance).await?;
         let timed_out = |_| ClientError::Timeout { request: "JoinAgeRequest" };
         let joining = Game::join(shard, &place, self.account, self.player);
-        let (game, mut notifications) = timeout(PATIENCE, joining).await.map_err(timed_out)??;
+        let (game, mut notifications) =
+            timeout(JOIN_WITHIN, joining).await.map_err(timed_out)??;
         let mut scene = Scene::new(self.player, Arc::new(Descriptors::load([("x.sdl", "")])));
         let joined = Talking::Joined { player: self.player, age: self.age };
         self.history.talk(joined);
         game.arrive("male", &mut scene, &mut notifications).await?;
         let (age, node) = (self.age, place.game_server);
-        Ok(Visit { age, node, game, notifications, scene, left: None })
+        let (heard, left) = (Instant::now(), None);
+        Ok(Visit { age, node, game, notifications, scene, heard, left })
     }
 
     /// Says something, and hears what others have said.
@@ -199,20 +203,25 @@ impl Walker {
         while let Some(told) = visit.notifications.try_next() {
             if let Notification::NetMessage(_) = told {
                 for event in visit.scene.apply(&told)? {
-                    self.hear(age, event);
+                    if self.hear(age, event) {
+                        visit.heard = Instant::now();
+                    }
                 }
             }
         }
         Ok(())
     }
 
-    fn hear(&self, age: usize, event: SceneEvent) {
+    /// Records what is a talk.
+    fn hear(&self, age: usize, event: SceneEvent) -> bool {
         if let SceneEvent::Chat { player: speaker, text, .. } = event
             && let Ok(number) = text.parse()
         {
             let listener = self.player;
             self.history.talk(Talking::Heard { listener, speaker, age, number });
+            return true;
         }
+        false
     }
 }
 

@@ -452,7 +452,7 @@ impl World {
         tokio::spawn(end_waiting(vault.clone(), WAIT));
         let bus = Arc::new(end.clone());
         let (handle, inbox) = LeaderHandle::new();
-        let leading = Leading { operators: None, inbox };
+        let leading = Leading { operators: None, inbox, successors: None };
         let leader = Leader::start(bus, leading, CLUSTER, vault.epoch(), shared).await.unwrap();
         let (games, seats) = (Some((games, leader, handle)), Mutex::default());
         let place = Place { end, vault, reconnections, games, is_dead, seats };

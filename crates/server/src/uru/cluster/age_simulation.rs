@@ -566,8 +566,8 @@ impl World {
                 LeaderEvent::Joined { node, incarnation, process } => {
                     scheduler.joined(now, node, incarnation, process);
                 }
-                LeaderEvent::Left { incarnation, reason, .. } => {
-                    scheduler.left(now, incarnation, reason == GiveUpReason::Silence);
+                LeaderEvent::Left { incarnation, heard, reason, .. } => {
+                    scheduler.left(heard, incarnation, reason == GiveUpReason::Silence);
                 }
                 LeaderEvent::AgesReported { incarnation, report } => {
                     scheduler.reported(now, incarnation, report);

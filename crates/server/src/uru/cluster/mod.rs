@@ -45,7 +45,7 @@ pub use permissions::{BusUser, BusUserError, nats_config};
 pub(in crate::uru) use admin::{RemoteOperators, forward};
 pub(in crate::uru) use ages::{AgeOrder, AgeReport, NodeInfo, Visit};
 pub(in crate::uru) use bus::Bus;
-pub(in crate::uru) use leader::{Leader, Leading, NodeAges, NotExpected};
+pub(in crate::uru) use leader::{Leader, Leading, NodeAges, NotExpected, Successors};
 pub(in crate::uru) use link::{Link, NodeEvent};
 #[cfg(test)]
 pub(in crate::uru) use local::{LocalBus, LocalLeader};

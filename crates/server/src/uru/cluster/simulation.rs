@@ -346,7 +346,7 @@ impl World {
                     let at = self.now + time(&mut self.sampler, Duration::from_millis(40));
                     leader.running.push((at, from, number, id));
                 }
-                LeaderEvent::Left { node, incarnation, reason: GiveUpReason::Silence } => {
+                LeaderEvent::Left { node, incarnation, reason: GiveUpReason::Silence, .. } => {
                     let other = self.nodes.iter().enumerate().find(|(other, node)| {
                         let member = node.machine.membership();
                         let is_same = member.is_some_and(|(epoch, number, _)| {

@@ -157,7 +157,7 @@ impl VaultState {
         let client = self.client(&session);
         self.put_session(old, None);
         self.put_session(connection, Some(session));
-        self.tell_missed(connection);
+        self.tell_missed(old, connection);
         Ok(Some(client))
     }
 
@@ -383,5 +383,24 @@ mod tests {
         state.settle();
         resume(&mut state, ticket(1, 1)).unwrap();
         assert_eq!(state.settle(), [(NEW, changed(player)), (NEW, added)]);
+    }
+
+    /// They have no connection that takes notices.
+    #[test]
+    fn notices_are_kept_for_waiting_sessions() {
+        let (player, stored) = before();
+        let changed = |byte| Notice::NodeChanged { node_id: player, revision_id: Uuid([byte; 16]) };
+        let mut state = after(&stored, vec![changed(1)]);
+        state.settle();
+        state.notify(player, changed(2));
+        assert_eq!(state.settle(), [(OLD, changed(2))]);
+        // In the batch in which it returns.
+        state.notify(player, changed(3));
+        resume(&mut state, ticket(1, 1)).unwrap();
+        let told: Vec<_> = state.settle().into_iter().filter(|(to, _)| *to == NEW).collect();
+        assert_eq!(told, [1, 2, 3].map(|byte| (NEW, changed(byte))));
+        state.notify(player, changed(4));
+        assert_eq!(state.settle(), [(NEW, changed(4))]);
+        assert!(!state.is_waiting(OLD) && !state.is_waiting(NEW));
     }
 }

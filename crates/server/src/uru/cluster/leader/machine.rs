@@ -78,8 +78,8 @@ pub(in super::super) enum LeaderEvent {
     Reported { from: RemoteSession, report: ClientReport },
     /// A node says something about itself or its ages.
     AgesReported { incarnation: u64, report: AgeReport },
-    /// A node was given up. All its sessions were abandoned.
-    Left { node: String, incarnation: u64, reason: GiveUpReason },
+    /// A node was given up, which was heard last at this time. All its sessions were abandoned.
+    Left { node: String, incarnation: u64, heard: Duration, reason: GiveUpReason },
 }
 
 /// The machine.
@@ -247,6 +247,11 @@ impl LeaderMachine {
             self.farewell(&name, &head);
             self.give_up(incarnation, GiveUpReason::Silence);
         }
+    }
+
+    /// When each member was heard last.
+    pub(in super::super) fn heard(&self) -> impl Iterator<Item = Duration> + Clone {
+        self.nodes.values().filter(|node| node.is_member).map(|node| node.heard)
     }
 
     /// All members, by name.
@@ -437,7 +442,8 @@ impl LeaderMachine {
             self.members.remove(&node.name);
         }
         if node.is_member {
-            self.events.push_back(LeaderEvent::Left { node: node.name, incarnation, reason });
+            let Node { name: node, heard, .. } = node;
+            self.events.push_back(LeaderEvent::Left { node, incarnation, heard, reason });
         }
     }
 

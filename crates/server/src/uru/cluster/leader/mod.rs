@@ -4,6 +4,7 @@
 //! this process, so notices and replies are in the same order. If its node is given up, or its client
 //! comes back elsewhere, the task hands the session over: see `returning`.
 
+mod isolation;
 pub(super) mod machine;
 mod nodes;
 mod returning;
@@ -35,10 +36,12 @@ use crate::uru::vault::age_states;
 use crate::uru::vault::ask::{Ask, ForKind, decoded, encoded, for_kind};
 use crate::uru::vault::placements::Placement;
 use crate::uru::vault::{Connection, Notice, Notices, Vault, named_player};
+use isolation::Isolation;
 use machine::{GiveUpReason, LeaderEvent, LeaderMachine, RemoteSession};
 use returning::Returning;
 use scheduler::Scheduler;
 
+pub(in crate::uru) use isolation::Successors;
 pub(super) use machine::MAX_REQUESTS;
 pub(in crate::uru) use nodes::NodeAges;
 pub(in crate::uru) use scheduler::NotExpected;
@@ -61,6 +64,8 @@ pub(in crate::uru) struct Leading {
     pub(in crate::uru) operators: Option<RemoteOperators>,
     /// For operators at this process.
     pub(in crate::uru) inbox: LeaderInbox,
+    /// Who can lead instead, if standbys may follow the database.
+    pub(in crate::uru) successors: Option<Successors>,
 }
 
 /// The leader's task.
@@ -79,7 +84,7 @@ impl Leader {
         epoch: u64,
         shared: Arc<Shared>,
     ) -> Result<Self, BusError> {
-        let Leading { operators, inbox } = leading;
+        let Leading { operators, inbox, successors } = leading;
         let hold = Duration::from_secs(shared.config.cluster.hold_seconds.into());
         let machine = LeaderMachine::new(Subjects::of(cluster), epoch, Duration::ZERO);
         let frames = bus.subscribe(&machine.subscription()).await?;
@@ -100,6 +105,8 @@ impl Leader {
             start,
             shared,
             operators,
+            successors,
+            isolation: Isolation::default(),
             traffic,
             nodes,
             hold,
@@ -151,6 +158,8 @@ struct Task {
     start: Instant,
     shared: Arc<Shared>,
     operators: Option<RemoteOperators>,
+    successors: Option<Successors>,
+    isolation: Isolation,
     traffic: Arc<Traffic>,
     nodes: NodeAges,
     /// How long nodes are served after the last renewal of the lease.
@@ -195,6 +204,12 @@ impl Task {
             let is_silent = self.is_silent();
             for frame in received.drain(..).filter(|_| !is_silent) {
                 self.machine.received(now, &frame);
+            }
+            if !is_silent
+                && self.isolation.begins(now, self.machine.heard())
+                && let Some(successors) = self.successors.clone()
+            {
+                tokio::spawn(successors.take_over());
             }
             for (session, output) in outputs.drain(..) {
                 self.output(session, output);
@@ -296,10 +311,10 @@ impl Task {
                         scheduler.joined(now, node, incarnation, process);
                     });
                 }
-                LeaderEvent::Left { node, incarnation, reason } => {
+                LeaderEvent::Left { node, incarnation, heard, reason } => {
                     warn!(node, %reason, "a node was given up");
                     let was_silent = reason == GiveUpReason::Silence;
-                    self.nodes.with(|scheduler, _| scheduler.left(now, incarnation, was_silent));
+                    self.nodes.with(|scheduler, _| scheduler.left(heard, incarnation, was_silent));
                 }
                 LeaderEvent::Opened(session) => {
                     let (inputs, inbox) = mpsc::unbounded_channel();

@@ -5,7 +5,8 @@
 //!
 //! * when the age has ended because it was empty,
 //! * when its node was silent for 3.5 s, and so has stopped all its ages,
-//! * 3.5 s after its node was given up for another reason, unless the same process joins again,
+//! * 3.5 s after its node was heard last, if it was given up for another reason and the same process
+//!   does not join again, as when the node was restarted,
 //! * when its node has said for 70 s neither that it runs nor that a player has come,
 //! * when its process, which an earlier leader knew, has not joined in time.
 
@@ -208,8 +209,9 @@ impl Scheduler {
         waiting.into_iter().for_each(|request| self.send(request));
     }
 
-    /// A node was given up. If it was silent, it has stopped all its ages.
-    pub(in super::super) fn left(&mut self, now: Duration, incarnation: u64, was_silent: bool) {
+    /// A node was given up, which was heard last at this time. If it was silent, it has stopped all
+    /// its ages.
+    pub(in super::super) fn left(&mut self, heard: Duration, incarnation: u64, was_silent: bool) {
         let Some(process) = self.process_of(incarnation) else { return };
         self.nodes.remove(&process);
         for waiting in self.waiting.values_mut().filter(|waiting| waiting.process == process) {
@@ -217,7 +219,7 @@ impl Scheduler {
         }
         match was_silent {
             true => self.process_ended(process),
-            false => drop(self.absent.insert(process, now + PATIENCE)),
+            false => drop(self.absent.insert(process, heard + PATIENCE)),
         }
     }
 

@@ -21,7 +21,7 @@ mod tests;
 mod undo;
 mod waiting;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -70,7 +70,7 @@ pub(crate) struct VaultState {
     /// resumed or ended since.
     waiting: HashMap<[u8; 32], ConnectionId>,
     /// The notices that clients of waiting sessions may have missed.
-    missed: Vec<Notice>,
+    missed: VecDeque<Notice>,
     placements: Placements,
     system: u32,
     /// The instances that the shard created automatically. They belong to the operator under any
@@ -130,7 +130,7 @@ impl VaultState {
             online: HashMap::new(),
             keeps_sessions: false,
             waiting: HashMap::new(),
-            missed: Vec::new(),
+            missed: VecDeque::new(),
             placements: Placements::default(),
             system: 0,
             own_ages: BTreeSet::new(),
@@ -189,6 +189,7 @@ impl VaultState {
                 _ => {}
             }
         }
+        self.keep_missed();
         std::mem::take(&mut self.outbox)
     }
 

@@ -4,12 +4,16 @@ use super::VaultState;
 use crate::store::Change;
 use crate::uru::vault::session::{ConnectionId, Notice, Session};
 
+/// The maximum number of notices that waiting sessions may have missed. Beyond that, the oldest ones
+/// are forgotten.
+const MAX_MISSED: usize = 1_024;
+
 impl VaultState {
     /// Stores sessions for the next process from now on. `missed` are the notices that clients of
     /// the previous process may have missed.
     pub(in crate::uru::vault) fn keep_sessions(&mut self, missed: Vec<Notice>) {
         self.keeps_sessions = true;
-        self.missed = missed;
+        self.missed = missed.into();
     }
 
     /// Stages the new state of a session, or its end.
@@ -37,8 +41,27 @@ impl VaultState {
         }
     }
 
-    /// Repeats the notices that a session may have missed.
-    pub(in crate::uru::vault) fn tell_missed(&mut self, connection: ConnectionId) {
+    /// Keeps the notices of this batch to waiting sessions, which nobody takes.
+    pub(super) fn keep_missed(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        for (connection, notice) in &self.outbox {
+            // All sessions that watch a node get the same notice, one after another.
+            if self.missed.back() != Some(notice) && self.is_waiting(*connection) {
+                self.missed.push_back(*notice);
+            }
+        }
+        let excess = self.missed.len().saturating_sub(MAX_MISSED);
+        self.missed.drain(..excess);
+    }
+
+    /// Repeats the notices that a session may have missed which has waited as `old`.
+    pub(in crate::uru::vault) fn tell_missed(
+        &mut self,
+        old: ConnectionId,
+        connection: ConnectionId,
+    ) {
         let watches = |notice: &&Notice| {
             let node = match **notice {
                 Notice::NodeChanged { node_id, .. } => node_id,
@@ -49,7 +72,10 @@ impl VaultState {
             };
             self.interests.has(connection, node) || self.interests.is_common(node)
         };
-        let notices = self.missed.iter().filter(watches);
-        self.outbox.extend(notices.map(|notice| (connection, *notice)));
+        let notices = self.missed.iter().filter(watches).copied();
+        let of_this_batch = self.outbox.iter().filter(|(to, _)| *to == old);
+        let notices = notices.chain(of_this_batch.map(|(_, notice)| *notice));
+        let told: Vec<_> = notices.map(|notice| (connection, notice)).collect();
+        self.outbox.extend(told);
     }
 }
