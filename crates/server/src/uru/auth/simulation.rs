@@ -6,12 +6,13 @@
 //! database are in memory. `WORLDWIRE_CLUSTER_SEEDS=N` runs N seeds. The scheduler's own choices are
 //! not part of the seed.
 
+mod bus;
+mod client;
 mod database;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -33,13 +34,15 @@ use crate::start::Absent;
 use crate::store::follow::Follower;
 use crate::store::lease::Verdict;
 use crate::store::seal::ServerKey;
-use crate::uru::cluster::{Bus, BusError, Leader, LeaderHandle, Leading, Link};
+use crate::uru::cluster::{Leader, LeaderHandle, Leading, Link};
 use crate::uru::config::ShardConfig;
 use crate::uru::game::{GameRandom, Games};
 use crate::uru::status::Welcome;
 use crate::uru::vault::resume::Ticket;
 use crate::uru::vault::{Environment, Login, Vault, VaultConfig, VaultCopy};
 use crate::uru::{Parts, Shared, end_waiting, keys};
+use bus::{End, Hub};
+use client::Client;
 use database::{Data, Database};
 
 const SEEDS: &str = "WORLDWIRE_CLUSTER_SEEDS";
@@ -66,7 +69,6 @@ enum Bug {
 }
 
 type Outcome<T = ()> = Result<T, String>;
-type Pending<'b, T> = Pin<Box<dyn Future<Output = T> + Send + 'b>>;
 
 /// Fails unless a condition holds.
 macro_rules! require {
@@ -76,72 +78,7 @@ macro_rules! require {
         }
     };
 }
-
-/// An endpoint, a subject, and where its messages go.
-type Subscriber = (usize, String, mpsc::Sender<Vec<u8>>);
-
-/// A bus that loses and delays messages.
-#[derive(Debug)]
-struct Hub {
-    subscribers: Mutex<Vec<Subscriber>>,
-    sampler: Mutex<Sampler>,
-    /// Lost messages per thousand.
-    loss: AtomicU64,
-    cut: Mutex<HashSet<usize>>,
-    endpoints: AtomicU64,
-}
-
-/// An endpoint of the bus.
-#[derive(Clone, Debug)]
-struct End(Arc<Hub>, usize);
-
-impl Hub {
-    fn end(self: &Arc<Self>) -> End {
-        let number = self.endpoints.fetch_add(1, Ordering::Relaxed);
-        End(Arc::clone(self), usize::try_from(number).unwrap())
-    }
-
-    fn set_cut(&self, end: &End, is_cut: bool) {
-        let mut cut = self.cut.lock().unwrap();
-        match is_cut {
-            true => cut.insert(end.1),
-            false => cut.remove(&end.1),
-        };
-    }
-}
-
-impl Bus for End {
-    fn publish<'b>(&'b self, subject: &'b str, message: Vec<u8>) -> Pending<'b, bool> {
-        let hub = &self.0;
-        let (cut, mut sampler) = (hub.cut.lock().unwrap(), hub.sampler.lock().unwrap());
-        for (to, wanted, queue) in &*hub.subscribers.lock().unwrap() {
-            let is_lost = sampler.below(1_000) < hub.loss.load(Ordering::Relaxed);
-            if wanted != subject || is_lost || cut.contains(&self.1) || cut.contains(to) {
-                continue;
-            }
-            let delay = Duration::from_micros(sampler.below(5_000));
-            let (queue, message) = (queue.clone(), message.clone());
-            tokio::spawn(async move {
-                sleep(delay).await;
-                let _ = queue.try_send(message);
-            });
-        }
-        Box::pin(async { true })
-    }
-
-    fn flush(&self) -> Pending<'_, ()> {
-        Box::pin(async {})
-    }
-
-    fn subscribe<'b>(
-        &'b self,
-        subject: &'b str,
-    ) -> Pending<'b, Result<mpsc::Receiver<Vec<u8>>, BusError>> {
-        let (queue, messages) = mpsc::channel(4_096);
-        self.0.subscribers.lock().unwrap().push((self.1, subject.to_owned(), queue));
-        Box::pin(async { Ok(messages) })
-    }
-}
+use require;
 
 /// A process that serves clients.
 #[derive(Debug)]
@@ -159,7 +96,7 @@ impl Place {
     /// Nothing leaves the process any more, and its connections break.
     fn kill(&self) {
         self.is_dead.store(true, Ordering::Relaxed);
-        self.end.0.set_cut(&self.end, true);
+        self.end.set_cut(true);
         self.seats.lock().unwrap().iter().for_each(AbortHandle::abort);
     }
 
@@ -386,13 +323,7 @@ impl World {
     async fn new(folder: &Path, seed: u64, bug: Bug) -> Arc<Self> {
         let mut sampler = Sampler::new(seed);
         let loss = [0, 0, 10, 50][usize::try_from(sampler.below(4)).unwrap()];
-        let hub = Arc::new(Hub {
-            subscribers: Mutex::default(),
-            sampler: Mutex::new(sampler),
-            loss: loss.into(),
-            cut: Mutex::default(),
-            endpoints: AtomicU64::default(),
-        });
+        let hub = Arc::new(Hub::new(sampler, loss));
         let world = Arc::new(Self {
             bug,
             folder: folder.to_owned(),
@@ -462,7 +393,7 @@ impl World {
     async fn front(&self, index: usize) -> Arc<Place> {
         let end = self.hub.end();
         let (bus, name) = (Arc::new(end.clone()), format!("front-{index}"));
-        let process = self.hub.sampler.lock().unwrap().bits();
+        let process = self.hub.bits();
         let link = Link::open(bus, CLUSTER, &name, process, 1_000).await.unwrap();
         let vault = Vault::elsewhere(link, &VaultConfig::default());
         let reconnections = Arc::new(Reconnections::new(WAIT));
@@ -506,9 +437,9 @@ impl World {
                     self.fronts.lock().unwrap()[index] = next;
                 }
                 1 | 2 => {
-                    self.hub.set_cut(&front.end, true);
+                    front.end.set_cut(true);
                     sleep(some_time(&mut sampler, Duration::from_secs(6))).await;
-                    self.hub.set_cut(&front.end, false);
+                    front.end.set_cut(false);
                 }
                 _ => {
                     let leader = self.leader.lock().unwrap().take();
@@ -563,251 +494,6 @@ fn some_time(sampler: &mut Sampler, most: Duration) -> Duration {
 
 fn names() -> impl Iterator<Item = String> {
     (0..CLIENTS).map(|number| format!("Client{number}"))
-}
-
-/// A client, with everything that it remembers.
-struct Client {
-    world: Arc<World>,
-    name: String,
-    address: IpAddr,
-    sampler: Sampler,
-    used: Vec<Uuid>,
-}
-
-impl Client {
-    /// Until the end of the faults. Returns the last connection, unless the client leaves for good.
-    async fn live(mut self) -> Outcome<Option<Seated>> {
-        let mut here: Option<Seated> = None;
-        while Instant::now() < self.world.end {
-            let Some(seat) = here.take() else {
-                here = Some(self.enter().await?);
-                continue;
-            };
-            let pause = some_time(&mut self.sampler, Duration::from_secs(2));
-            seat.stays_for(pause).await;
-            here = self.act(seat).await?;
-        }
-        let stays = self.sampler.below(2) == 0;
-        match here {
-            Some(seat) if stays => self.stay(seat).await.map(Some),
-            None if stays => self.enter().await.map(Some),
-            Some(seat) => {
-                let player = seat.player;
-                seat.lose().await;
-                self.world.presume(player, None);
-                Ok(None)
-            }
-            None => Ok(None),
-        }
-    }
-
-    /// Waits until everything works, and comes back if necessary.
-    async fn stay(&mut self, mut seat: Seated) -> Outcome<Seated> {
-        let start = Instant::now();
-        while start.elapsed() < REPAIR {
-            if seat.stays_for(Duration::from_millis(200)).await {
-                continue;
-            }
-            seat = match self.come_back(seat.token, seat.player).await? {
-                Some(seat) => seat,
-                None => self.enter().await?,
-            };
-        }
-        Ok(seat)
-    }
-
-    async fn act(&mut self, seat: Seated) -> Outcome<Option<Seated>> {
-        let (token, player) = (seat.token, seat.player);
-        let choice = self.sampler.below(8);
-        if seat.task.is_finished() {
-            // The process has failed, or lost the leader.
-            drop(seat);
-            return self.come_back(token, player).await;
-        }
-        match choice {
-            0 | 1 => {
-                seat.lose().await;
-                sleep(some_time(&mut self.sampler, Duration::from_millis(600))).await;
-                self.come_back(token, player).await
-            }
-            2 => {
-                // The process does not notice that the connection is lost.
-                let back = self.come_back(token, player).await?;
-                let is_used = back.is_some();
-                require!(!(is_used && seat.is_answered().await), "{}: in two places", self.name);
-                Ok(back)
-            }
-            3 => {
-                seat.lose().await;
-                self.twice(token, player).await
-            }
-            4 => {
-                for _ in 0..3 {
-                    self.try_worthless().await?;
-                }
-                Ok(Some(seat))
-            }
-            5 => {
-                // Another address.
-                let thief: IpAddr = [127, 0, 1, 1].into();
-                if let Some(Ok((_, is_resumed))) = self.attempt(token, thief).await {
-                    require!(!is_resumed, "{}: stolen", self.name);
-                }
-                Ok(Some(seat))
-            }
-            6 => {
-                // A new login at once.
-                self.world.presume(player, None);
-                seat.lose().await;
-                self.used.push(token);
-                Ok(None)
-            }
-            _ => {
-                self.away(seat).await?;
-                Ok(None)
-            }
-        }
-    }
-
-    /// Stays away for too long.
-    async fn away(&mut self, seat: Seated) -> Outcome {
-        let (token, player) = (seat.token, seat.player);
-        let epoch = self.world.leader().map(|leader| leader.vault.epoch());
-        let since = Instant::now();
-        seat.lose().await;
-        self.world.presume(player, Some(Presumed::Until(since + WAIT)));
-        // Until a front that is gone is given up, and messages have arrived that were lost.
-        sleep(WAIT + REPAIR).await;
-        self.world.presume(player, None);
-        if let Some(leader) = self.world.leader()
-            && Some(leader.vault.epoch()) == epoch
-            && !leader.is_dead.load(Ordering::Relaxed)
-        {
-            let online = leader.vault.operate(None, move |state| Ok(state.connection_of(player)));
-            let online = timeout(Duration::from_secs(1), online).await;
-            require!(!matches!(online, Ok(Ok(Some(_)))), "{} is still online", self.name);
-        }
-        self.used.push(token);
-        Ok(())
-    }
-
-    /// Logs in, and chooses the player. Nobody is locked out for long.
-    async fn enter(&mut self) -> Outcome<Seated> {
-        let start = Instant::now();
-        let mut last = None;
-        // Leaders can fail one after the other.
-        while start.elapsed() < WAIT + REPAIR * 3 {
-            if let Some(place) = self.world.somewhere(&mut self.sampler) {
-                let (address, bug, name) = (self.address, self.world.bug, &self.name);
-                let entered = timeout(ATTEMPT, async {
-                    let (mut seat, _) = Seat::take(&place, address, Uuid::ZERO, bug).await?;
-                    let player = seat.log_in(name).await?;
-                    seat.choose(player).await?;
-                    Ok::<_, NetError>(seat)
-                });
-                match entered.await {
-                    Ok(Ok(seat)) if !place.is_dead.load(Ordering::Relaxed) => {
-                        self.world.presume(seat.identity.player, Some(Presumed::Always));
-                        self.world.count(0);
-                        return Ok(seat.sit());
-                    }
-                    other => last = Some(other.map(|result| result.err())),
-                }
-            }
-            sleep(Duration::from_millis(500)).await;
-        }
-        Err(format!("{} cannot log in: {last:?}", self.name))
-    }
-
-    /// Presents a token somewhere. `None` if nobody listens.
-    async fn attempt(
-        &mut self,
-        token: Uuid,
-        address: IpAddr,
-    ) -> Option<Result<(Seat, bool), Option<NetError>>> {
-        let place = self.world.somewhere(&mut self.sampler)?;
-        let found = timeout(ATTEMPT, Seat::take(&place, address, token, self.world.bug)).await;
-        Some(match found {
-            Ok(Ok(found)) if !place.is_dead.load(Ordering::Relaxed) => Ok(found),
-            Ok(Err(error)) => Err(Some(error)),
-            // Its process was killed meanwhile.
-            _ => Err(None),
-        })
-    }
-
-    /// Continues by token. `None` if the client must log in again.
-    async fn come_back(&mut self, token: Uuid, player: u32) -> Outcome<Option<Seated>> {
-        let start = Instant::now();
-        self.world.presume(player, Some(Presumed::Until(start + WAIT)));
-        // The token may have been used up by an attempt whose answer was lost.
-        let mut is_unsure = false;
-        while start.elapsed() < WAIT {
-            match self.attempt(token, self.address).await {
-                Some(Ok((seat, true))) => {
-                    require!(seat.identity.player == player, "{}: another session", self.name);
-                    self.world.presume(player, Some(Presumed::Always));
-                    self.world.count(1);
-                    self.used.push(token);
-                    return Ok(Some(seat.sit()));
-                }
-                Some(Ok((_, false))) => {
-                    let is_late = start.elapsed() >= WAIT;
-                    require!(is_unsure || is_late, "{}: a good token was refused", self.name);
-                    break;
-                }
-                Some(Err(_)) => is_unsure = true,
-                None => {}
-            }
-            sleep(Duration::from_millis(500)).await;
-        }
-        self.world.presume(player, None);
-        self.used.push(token);
-        Ok(None)
-    }
-
-    /// Presents a token at two places at once.
-    async fn twice(&mut self, token: Uuid, player: u32) -> Outcome<Option<Seated>> {
-        self.world.presume(player, None);
-        let mut places = Vec::new();
-        for _ in 0..2 {
-            places.extend(self.world.somewhere(&mut self.sampler));
-        }
-        let attempts = places.iter().map(|place| {
-            let (place, address, bug) = (Arc::clone(place), self.address, self.world.bug);
-            tokio::spawn(
-                async move { timeout(ATTEMPT, Seat::take(&place, address, token, bug)).await },
-            )
-        });
-        let attempts: Vec<_> = attempts.collect();
-        self.used.push(token);
-        let mut seats = Vec::new();
-        for attempt in attempts {
-            if let Ok(Ok((seat, true))) = attempt.await.unwrap() {
-                seats.push(seat);
-            }
-        }
-        require!(seats.len() < 2, "{}: a token was good twice at once", self.name);
-        let seat = seats.pop().filter(|seat| !seat.place.is_dead.load(Ordering::Relaxed));
-        Ok(seat.map(|seat| {
-            self.world.presume(player, Some(Presumed::Always));
-            self.world.count(1);
-            seat.sit()
-        }))
-    }
-
-    /// Presents a token that was used before.
-    async fn try_worthless(&mut self) -> Outcome {
-        let count = self.used.len() as u64;
-        if count == 0 {
-            return Ok(());
-        }
-        let index = usize::try_from(self.sampler.below(count)).unwrap();
-        if let Some(Ok((_, is_resumed))) = self.attempt(self.used[index], self.address).await {
-            require!(!is_resumed, "{}: a token was good twice", self.name);
-            self.world.count(2);
-        }
-        Ok(())
-    }
 }
 
 async fn run(folder: &Path, seed: u64, bug: Bug) -> Outcome<[u64; 3]> {
