@@ -118,8 +118,6 @@ pub(in crate::uru) enum AgeOrder {
         /// The fence of the placement.
         fence: u64,
     },
-    /// The node gets no new ages.
-    Drain,
 }
 
 wire_variants! {
@@ -128,7 +126,6 @@ wire_variants! {
         1 Out { number: u32, player: u32, auth: u64 },
         2 Announce { instance: Uuid, sender: String, text: String },
         3 Revoke { number: u32, fence: u64 },
-        4 Drain,
     }
 }
 

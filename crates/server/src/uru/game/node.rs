@@ -101,7 +101,6 @@ impl Games {
                 }
             }
             AgeOrder::Revoke { number, fence } => self.revoke(number, fence),
-            AgeOrder::Drain => tracing::info!("this node gets no new ages"),
         }
     }
 
