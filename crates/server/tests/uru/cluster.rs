@@ -2,11 +2,10 @@
 //! which is killed and stopped.
 
 use std::collections::{BTreeMap, HashSet};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::net::Ipv4Addr;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -29,73 +28,31 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 use crate::ages::Traveller;
 use crate::between_ages::age_node;
 use crate::client::{ACCOUNTS, PATIENCE, Running};
+use crate::nats::NatsServer;
 use crate::player::{ANN, BOB, Player, result};
 use crate::reconnect::{hears, is_online};
 
-/// Debian installs it where only root looks.
-const PROGRAMS: [&str; 2] = ["nats-server", "/usr/sbin/nats-server"];
+/// A `nats-server`, and the processes that use it.
+pub(crate) struct Bus(NatsServer);
 
-/// A `nats-server` of this test.
-pub(crate) struct Bus {
-    program: &'static str,
-    port: u16,
-    /// A file with more settings of the server.
-    settings: Option<PathBuf>,
-    server: Option<Child>,
+impl Deref for Bus {
+    type Target = NatsServer;
+
+    fn deref(&self) -> &NatsServer {
+        &self.0
+    }
+}
+
+impl DerefMut for Bus {
+    fn deref_mut(&mut self) -> &mut NatsServer {
+        &mut self.0
+    }
 }
 
 impl Bus {
-    /// `None` if it is not installed, which is a failure under CI: `.ci/run` installs it.
+    /// `None` if it is not installed.
     pub(crate) fn start() -> Option<Self> {
-        Self::start_with(None)
-    }
-
-    /// Starts a server with a file of settings.
-    fn start_with(settings: Option<PathBuf>) -> Option<Self> {
-        let is_there = |program: &&str| {
-            let version = Command::new(program).arg("--version").output();
-            version.is_ok_and(|version| version.status.success())
-        };
-        let Some(program) = PROGRAMS.into_iter().find(is_there) else {
-            let is_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
-            assert!(!is_ci, "the tests of fronts cannot run, because there is no nats-server");
-            let line = "SKIPPED: the tests of fronts, because there is no nats-server\n";
-            // Bypasses the test harness, which hides the output of passing tests.
-            std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).unwrap();
-            return None;
-        };
-        let port =
-            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
-        let mut bus = Self { program, port, settings, server: None };
-        bus.run();
-        Some(bus)
-    }
-
-    /// Starts the server, at the same port as before.
-    fn run(&mut self) {
-        let mut command = Command::new(self.program);
-        command.args(["--addr", "127.0.0.1", "--port", &self.port.to_string()]);
-        command.args(self.settings.iter().flat_map(|file| [Path::new("--config"), file]));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        self.server = Some(command.spawn().unwrap());
-        let start = Instant::now();
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err() {
-            assert!(start.elapsed() < PATIENCE, "the bus does not start");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    fn kill(&mut self) {
-        if let Some(mut server) = self.server.take() {
-            server.kill().unwrap();
-            server.wait().unwrap();
-        }
-    }
-
-    fn signal(&self, name: &str) {
-        let server = self.server.as_ref().unwrap();
-        let sent = Command::new("kill").args([name, &server.id().to_string()]).status();
-        assert!(sent.unwrap().success());
+        NatsServer::start(None).map(Self)
     }
 
     /// The settings of a process that uses it.
@@ -162,12 +119,6 @@ impl Bus {
         let front = Running::start_within(folder, change, GameRandom::default()).await;
         serves(&front.vault).await;
         front
-    }
-}
-
-impl Drop for Bus {
-    fn drop(&mut self) {
-        self.kill();
     }
 }
 
@@ -307,7 +258,7 @@ async fn each_process_logs_in_to_the_bus_with_its_own_key() {
     let folder = tempfile::tempdir().unwrap();
     let settings = folder.path().join("nats.conf");
     std::fs::write(&settings, users).unwrap();
-    let Some(bus) = Bus::start_with(Some(settings)) else { return };
+    let Some(bus) = NatsServer::start(Some(settings)).map(Bus) else { return };
     let key = |name: &str, pair: &KeyPair| {
         let file = folder.path().join(name);
         std::fs::write(&file, format!("{}\n", pair.seed().unwrap())).unwrap();
@@ -321,6 +272,46 @@ async fn each_process_logs_in_to_the_bus_with_its_own_key() {
     let bob = Traveller::to_fern(&front, ACCOUNTS[1], "Bob").await;
     bob.join(&node).await;
     node.stop().await;
+    front.stop().await;
+    leader.stop().await;
+}
+
+/// A server that reloads its configuration ends subscriptions that are not allowed any more.
+#[tokio::test]
+async fn processes_subscribe_again_when_they_may() {
+    let [of_leader, of_front] = [(); 2].map(|()| KeyPair::new_user());
+    let users = |front| {
+        let users = [("leader", &of_leader, Role::Vault), (front, &of_front, Role::Front)];
+        let users = users.map(|(node, pair, role)| BusUser {
+            node: node.to_owned(),
+            key: pair.public_key(),
+            roles: vec![role],
+        });
+        nats_config("shard", &users).unwrap()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let settings = folder.path().join("nats.conf");
+    std::fs::write(&settings, users("front")).unwrap();
+    let Some(bus) = NatsServer::start(Some(settings.clone())).map(Bus) else { return };
+    let key = |name: &str, pair: &KeyPair| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, format!("{}\n", pair.seed().unwrap())).unwrap();
+        move |config: &mut ShardConfig| config.cluster.bus_key = file
+    };
+    let leader = bus.leader_with(tempfile::tempdir().unwrap(), key("leader.nk", &of_leader)).await;
+    let front = bus.front_with(&leader, key("front.nk", &of_front)).await;
+
+    std::fs::write(&settings, users("another")).unwrap();
+    bus.signal("-HUP");
+    let failing = async {
+        while !front.vault.is_failing() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, failing).await.unwrap();
+    std::fs::write(&settings, users("front")).unwrap();
+    bus.signal("-HUP");
+    serves(&front.vault).await;
     front.stop().await;
     leader.stop().await;
 }
@@ -362,7 +353,7 @@ async fn processes_may_do_only_what_they_need_on_the_bus() {
     let folder = tempfile::tempdir().unwrap();
     let settings = folder.path().join("nats.conf");
     std::fs::write(&settings, nats_config("shard", &users).unwrap()).unwrap();
-    let Some(bus) = Bus::start_with(Some(settings)) else { return };
+    let Some(bus) = NatsServer::start(Some(settings)).map(Bus) else { return };
     for (pair, line, allowed) in [
         (&leader, "PUB ww.shard.1.leader 0\r\n", true),
         (&leader, "PUB ww.shard.1.down.b.1 0\r\n", true),

@@ -13,6 +13,8 @@ mod cluster;
 mod database;
 mod latency;
 mod log;
+#[path = "../data/support/nats.rs"]
+mod nats;
 mod operators;
 mod player;
 #[path = "../data/support/database.rs"]

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
@@ -31,10 +33,16 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 /// The longest time between two attempts.
 const MAX_DELAY: Duration = Duration::from_millis(500);
 
+/// How long a subscription is silent before it is checked.
+const SILENCE: Duration = Duration::from_secs(2);
+
 /// A connection to NATS servers.
 pub(crate) struct Nats {
     client: Client,
     servers: String,
+    /// How often a server has refused something. A refused subscription is over, even one that was
+    /// accepted earlier, before the server reloaded its configuration.
+    refusals: Arc<AtomicU64>,
 }
 
 impl fmt::Debug for Nats {
@@ -59,6 +67,8 @@ impl Nats {
         let addresses: Result<Vec<ServerAddr>, _> = servers.iter().map(|it| it.parse()).collect();
         let addresses = addresses.map_err(|error| failed(error.to_string()))?;
         let known = names.clone();
+        let refusals = Arc::<AtomicU64>::default();
+        let refused = Arc::clone(&refusals);
         let mut options = ConnectOptions::new()
             .name("worldwire")
             .retry_on_initial_connect()
@@ -71,7 +81,12 @@ impl Nats {
                 let attempts = u32::try_from(attempts).unwrap_or(u32::MAX);
                 Duration::from_millis(50).saturating_mul(attempts).min(MAX_DELAY)
             })
-            .event_callback(move |event| log(event, known.clone()));
+            .event_callback(move |event| {
+                if let Event::ServerError(_) = event {
+                    refused.fetch_add(1, Ordering::Relaxed);
+                }
+                log(event, known.clone())
+            });
         if let Some(path) = seed {
             let text = fs::read_to_string(path).map(Zeroizing::new);
             let text = text.map_err(|error| failed(format!("{}: {error}", path.display())))?;
@@ -88,7 +103,7 @@ impl Nats {
         }
         let client = options.connect(addresses).await;
         let client = client.map_err(|error| failed(error.to_string()))?;
-        Ok(Self { client, servers: names })
+        Ok(Self { client, servers: names, refusals })
     }
 }
 
@@ -107,7 +122,10 @@ impl Bus for Nats {
 
     fn subscribe<'b>(&'b self, subject: &'b str) -> Pending<'b, Result<Messages, BusError>> {
         Box::pin(async move {
-            let subscribed = self.client.subscribe(subject.to_owned()).await;
+            let (client, refusals) = (self.client.clone(), Arc::clone(&self.refusals));
+            let subject = subject.to_owned();
+            let mut checked = refusals.load(Ordering::Relaxed);
+            let subscribed = client.subscribe(subject.clone()).await;
             let mut subscribed = subscribed.map_err(|error| BusError {
                 servers: self.servers.clone(),
                 reason: error.to_string(),
@@ -116,12 +134,23 @@ impl Bus for Nats {
             tokio::spawn(async move {
                 loop {
                     let message = tokio::select! {
-                        message = subscribed.next() => message,
-                        () = sender.closed() => None,
+                        message = timeout(SILENCE, subscribed.next()) => message,
+                        () = sender.closed() => break,
                     };
-                    let Some(message) = message else { break };
-                    // Lost if there is no room.
-                    let _ = sender.try_send(message.payload.into());
+                    match message {
+                        // Lost if there is no room.
+                        Ok(Some(message)) => drop(sender.try_send(message.payload.into())),
+                        Ok(None) => break,
+                        // It may have been refused. If it still is, that is another refusal.
+                        Err(_) => {
+                            let refused = refusals.load(Ordering::Relaxed);
+                            if refused != checked
+                                && let Ok(again) = client.subscribe(subject.clone()).await
+                            {
+                                (checked, subscribed) = (refused, again);
+                            }
+                        }
+                    }
                 }
             });
             Ok(messages)
