@@ -15,10 +15,10 @@ const STAY: Duration = Duration::from_millis(900);
 
 /// Checks all talks, in the order of their times. Returns how many texts were heard.
 pub(crate) fn check_talks(talks: &[Talk]) -> Result<usize, String> {
-    // When, and where.
+    // The time and place of each text.
     let mut said = HashMap::<u64, (Duration, usize, u32)>::new();
     let mut nodes = HashMap::<u64, Ipv4Addr>::new();
-    // When texts that were heard were said, and where.
+    // The times and places of texts that someone heard.
     let mut places = BTreeMap::<usize, BTreeMap<Duration, Ipv4Addr>>::new();
     let mut heard = HashMap::<(u32, u32, usize), u64>::new();
     let mut moves = BTreeMap::<(u32, Duration), usize>::new();
