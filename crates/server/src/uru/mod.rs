@@ -478,11 +478,9 @@ impl Shard {
 fn node_info(config: &ShardConfig) -> NodeInfo {
     let cluster = &config.cluster;
     NodeInfo {
-        is_front: cluster.has(Role::Front),
         runs_ages: cluster.has(Role::Age),
         host: config.host().to_owned(),
         max_players: cluster.max_players,
-        ..NodeInfo::default()
     }
 }
 

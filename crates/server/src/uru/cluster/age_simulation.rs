@@ -472,15 +472,13 @@ impl World {
                         runs_ages: true,
                         host: format!("192.0.2.{index}"),
                         max_players: 10,
-                        ..NodeInfo::default()
                     };
                     node.machine.report_ages(&AgeReport::Info { info });
                     for (number, fence) in node.ended.clone() {
                         node.machine.report_ages(&AgeReport::Ended { number, fence });
                     }
                     for (number, fence) in node.ages.clone() {
-                        let players = 1;
-                        node.machine.report_ages(&AgeReport::Running { number, fence, players });
+                        node.machine.report_ages(&AgeReport::Running { number, fence });
                     }
                     for (player, state) in self.players.iter().enumerate() {
                         if let Player::Inside { node: at, number, fence } = *state

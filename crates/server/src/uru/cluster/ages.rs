@@ -15,28 +15,19 @@ use crate::uru::vault::ask::{Wire, encoded, unknown, wire_struct, wire_variants}
 /// What a node is. It says so when it joins, and after changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::uru) struct NodeInfo {
-    /// Whether it serves logins and files.
-    pub(in crate::uru) is_front: bool,
     /// Whether it runs ages.
     pub(in crate::uru) runs_ages: bool,
     /// The IPv4 address or host name that clients are told to connect to.
     pub(in crate::uru) host: String,
     /// The number of players in ages that it is meant for; 0 if it should get no new ages.
     pub(in crate::uru) max_players: u32,
-    /// The number of players in its ages.
-    pub(in crate::uru) players: u32,
-    /// The number of its ages.
-    pub(in crate::uru) ages: u32,
 }
 
 wire_struct! {
     NodeInfo {
-        is_front: bool,
         runs_ages: bool,
         host: String,
         max_players: u32,
-        players: u32,
-        ages: u32,
     }
 }
 
@@ -178,8 +169,6 @@ pub(in crate::uru) enum AgeReport {
         number: u32,
         /// The fence of its placement.
         fence: u64,
-        /// The number of players in it.
-        players: u32,
     },
 }
 
@@ -190,7 +179,7 @@ wire_variants! {
         2 Arrived { number: u32, fence: u64, player: u32, auth: u64 },
         3 Departed { number: u32, fence: u64, player: u32 },
         4 Ended { number: u32, fence: u64 },
-        5 Running { number: u32, fence: u64, players: u32 },
+        5 Running { number: u32, fence: u64 },
     }
 }
 

@@ -1,7 +1,6 @@
 //! A node's end of the cluster: carries out what the leader orders for the ages here, and reports
 //! what happens in them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,9 +16,9 @@ use crate::uru::cluster::{
 };
 use crate::uru::vault::age_states::{AgeRecord, Owner, PlayerIdentity};
 
-/// How often the numbers of players and ages are compared with those reported last.
-const COUNT_EVERY: Duration = Duration::from_secs(1);
-/// How often every age is reported, in counts.
+/// How often to look whether the node is being drained.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often every age is reported, in looks.
 const REPORT_EVERY: u32 = 10;
 /// How long to remember which tenures have ended. Later orders for the same ages have other fences.
 const REMEMBER: Duration = Duration::from_secs(60);
@@ -30,7 +29,7 @@ impl Games {
         let (mut events, draining) = (link.attend(), link.draining());
         let max_players = info.max_players;
         let mut reported = None;
-        let mut clock = interval(COUNT_EVERY);
+        let mut clock = interval(LOOK_EVERY);
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut ticks = 0;
         loop {
@@ -38,7 +37,6 @@ impl Games {
                 event = events.recv() => match event {
                     Some(NodeEvent::Joined) => {
                         reported = None;
-                        self.count(&mut info);
                         report_info(&link, &info, &mut reported);
                         self.report_all(&link);
                     }
@@ -55,7 +53,6 @@ impl Games {
                     }
                 }
             }
-            self.count(&mut info);
             // Then the leader places no ages here.
             info.max_players = if *draining.borrow() { 0 } else { max_players };
             report_info(&link, &info, &mut reported);
@@ -186,17 +183,12 @@ impl Games {
     /// Reports the running ages.
     fn report_running(&self, link: &Link) {
         let tables = self.registry().tables();
-        let mut players = HashMap::<u32, u32>::new();
-        for (_, present) in tables.present.iter() {
-            *players.entry(present.number).or_default() += 1;
-        }
         for (number, host) in &tables.hosts {
-            let players = players.get(number).copied().unwrap_or_default();
             if let Some(tenure) = &host.place.tenure
                 && !tenure.is_over()
             {
                 let (number, fence) = (*number, tenure.fence);
-                link.report_ages(AgeReport::Running { number, fence, players });
+                link.report_ages(AgeReport::Running { number, fence });
             }
         }
     }
@@ -204,12 +196,6 @@ impl Games {
     fn forget_ended(&self) {
         let is_recent = |ended: Instant| ended.elapsed() < REMEMBER;
         self.registry().tables().tenures.retain(|_, held| held.ended.is_none_or(is_recent));
-    }
-
-    fn count(&self, info: &mut NodeInfo) {
-        let tables = self.registry().tables();
-        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        (info.players, info.ages) = (count(tables.present.len()), count(tables.hosts.len()));
     }
 }
 
@@ -399,9 +385,7 @@ mod tests {
         assert_eq!(cluster.join(ANN).await.err(), Some(NetError::AgeNotFound));
         let ann = cluster.joined(ANN, 5).await;
         let bob = cluster.joined(BOB, 5).await;
-        let counted = |it: &AgeReport| matches!(it, AgeReport::Info { info } if info.players == 2 && info.ages == 1);
-        cluster.hears(counted).await;
-        let running = AgeReport::Running { number: NUMBER, fence: 5, players: 2 };
+        let running = AgeReport::Running { number: NUMBER, fence: 5 };
         cluster.hears(|it| *it == running).await;
 
         // Another session's player stays.
@@ -498,7 +482,7 @@ mod tests {
             cluster.leader.fail();
             sleep(Duration::from_secs(2)).await;
             cluster.leader = LocalLeader::start(&cluster.bus, "shard", epoch).await;
-            let running = AgeReport::Running { number: NUMBER, fence: 5, players: 1 };
+            let running = AgeReport::Running { number: NUMBER, fence: 5 };
             cluster.hears(|it| *it == running).await;
             let (player, auth) = (ANN, ANN.into());
             let arrived = AgeReport::Arrived { number: NUMBER, fence: 5, player, auth };

@@ -269,7 +269,7 @@ impl Scheduler {
                     self.end(vec![number]);
                 }
             }
-            AgeReport::Running { number, fence, players: _ } => {
+            AgeReport::Running { number, fence } => {
                 if !self.has_heard(now, process, number, fence) {
                     self.revoke(incarnation, number, fence);
                 }

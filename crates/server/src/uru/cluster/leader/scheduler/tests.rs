@@ -34,7 +34,7 @@ fn visit(number: u32, fence: u64, player: u32) -> Visit {
 
 fn info(max_players: u32) -> AgeReport {
     let host = "192.0.2.7".to_owned();
-    AgeReport::Info { info: NodeInfo { runs_ages: true, host, max_players, ..NodeInfo::default() } }
+    AgeReport::Info { info: NodeInfo { runs_ages: true, host, max_players } }
 }
 
 /// A scheduler with a node of process 1 and incarnation 11, and one of 2 and 22.
@@ -75,7 +75,7 @@ fn new_ages_go_where_most_room_is() {
     let mut scheduler = Scheduler::new(START, Vec::new(), Duration::ZERO);
     assert_eq!(scheduler.choose(), Choice::Here);
     scheduler.joined(START, "front".to_owned(), 33, 3);
-    let front = NodeInfo { is_front: true, host: "192.0.2.9".to_owned(), ..NodeInfo::default() };
+    let front = NodeInfo { host: "192.0.2.9".to_owned(), ..NodeInfo::default() };
     scheduler.reported(START, 33, AgeReport::Info { info: front });
     assert_eq!(scheduler.choose(), Choice::Here);
 
@@ -96,7 +96,7 @@ fn new_ages_go_where_most_room_is() {
     assert_eq!(chosen(&scheduler), 2);
     // An address that clients cannot use.
     let host = "a host name that is too long".to_owned();
-    let info = NodeInfo { runs_ages: true, host, max_players: 900, ..NodeInfo::default() };
+    let info = NodeInfo { runs_ages: true, host, max_players: 900 };
     scheduler.reported(START, 22, AgeReport::Info { info });
     assert_eq!(chosen(&scheduler), 1);
 }
@@ -157,7 +157,7 @@ fn a_process_that_joins_again_keeps_its_ages() {
     scheduler.joined(second(2), "a".to_owned(), 12, 1);
     let order = AgeOrder::Expect { request, visit: visit(CITY, 1, 7) };
     assert_eq!(tasks(&mut scheduler), [Task::Order { incarnation: 12, order }]);
-    let running = AgeReport::Running { number: CITY, fence: 1, players: 1 };
+    let running = AgeReport::Running { number: CITY, fence: 1 };
     scheduler.reported(second(2), 12, running);
     // Player 6 has left meanwhile.
     let arrived = AgeReport::Arrived { number: CITY, fence: 1, player: 5, auth: 105 };
@@ -182,11 +182,11 @@ fn placements_of_earlier_leaders_wait_for_their_processes() {
     assert_eq!(chosen(&scheduler), 1);
     // An age whose placement ended, and an age of another process.
     for (number, fence) in [(CITY, 3), (CITY + 1, 5), (CITY + 2, 1)] {
-        scheduler.reported(START, 11, AgeReport::Running { number, fence, players: 1 });
+        scheduler.reported(START, 11, AgeReport::Running { number, fence });
         let order = AgeOrder::Revoke { number, fence };
         assert_eq!(tasks(&mut scheduler), [Task::Order { incarnation: 11, order }]);
     }
-    scheduler.reported(START, 11, AgeReport::Running { number: CITY, fence: 4, players: 1 });
+    scheduler.reported(START, 11, AgeReport::Running { number: CITY, fence: 4 });
     assert_eq!(tasks(&mut scheduler), []);
     let end = START + PATIENCE + hold;
     scheduler.timeout(end - Duration::from_millis(1));
@@ -211,7 +211,7 @@ fn an_age_ends_when_it_is_empty_or_not_heard_of() {
     scheduler.have_ended(&[(CITY, 1)]);
     assert!(scheduler.ending.is_empty());
 
-    let running = AgeReport::Running { number: CITY + 1, fence: 2, players: 1 };
+    let running = AgeReport::Running { number: CITY + 1, fence: 2 };
     scheduler.reported(second(60), 11, running);
     scheduler.timeout(second(129));
     assert_eq!(tasks(&mut scheduler), []);
