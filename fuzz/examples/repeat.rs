@@ -1,4 +1,4 @@
-//! Runs a target once on every input given: a file, or `hex:` and the bytes as hexadecimal digits.
+//! Runs a target once on each input given: a file, or `hex:` followed by hexadecimal digits.
 //! It needs neither libFuzzer nor a C++ compiler.
 
 use std::process::ExitCode;

@@ -418,7 +418,7 @@ pub(crate) fn text(name: &str, seeds: &[Vec<u8>]) -> Option<String> {
     }
     let most = words.len() + MAX_WORDS;
     for seed in seeds {
-        // The first byte may select an option.
+        // The first byte may be an option rather than text.
         let tail = || core::str::from_utf8(seed.get(1..)?).ok();
         let text = core::str::from_utf8(seed).ok().or_else(tail).unwrap_or_default();
         for word in text.split(|c: char| !c.is_alphanumeric() && !"_.$".contains(c)) {

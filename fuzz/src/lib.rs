@@ -28,7 +28,7 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
 /// The target with this name.
 ///
 /// # Errors
-/// If there is none; the error lists all names.
+/// If no target has this name; the error lists all names.
 pub fn find(name: &str) -> Result<&'static Target, String> {
     targets().find(|target| target.name == name).ok_or_else(|| {
         let names: Vec<_> = targets().map(|target| target.name).collect();
