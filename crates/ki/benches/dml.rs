@@ -22,7 +22,7 @@ mod synthetic;
 
 use generated::{game, login, system};
 
-/// The messages of the stream, which repeat.
+/// The messages that the stream repeats.
 const MIX: [(u8, u8); 6] = [
     (game::MsgClientmove::SERVICE, game::MsgClientmove::ORDER),
     (game::MsgClientmove::SERVICE, game::MsgClientmove::ORDER),

@@ -19,7 +19,7 @@ use worldwire_ki::{property_hash, string_id};
 
 /// The number of small objects in each form.
 const OBJECTS: usize = 100_000;
-/// The number of small objects in the large one, which has 33 MB.
+/// The number of small objects in the large one, which takes 33 MB.
 const IN_LARGE: usize = 368_000;
 /// The number of measurements. The best one is reported.
 const ROUNDS: usize = 5;

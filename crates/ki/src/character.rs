@@ -45,7 +45,7 @@ impl Character {
     /// Checks a blob and wraps it.
     ///
     /// # Errors
-    /// Malformed, if the blob has another class or is truncated.
+    /// `Malformed` if the blob has another class or is truncated.
     pub fn read(blob: &[u8]) -> Result<Self> {
         let short = || Error::malformed("a WizardCharacterCreationInfo", "a truncated blob");
         let tag = blob.first_chunk().copied().map(u32::from_le_bytes).ok_or_else(short)?;

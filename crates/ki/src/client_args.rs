@@ -12,11 +12,11 @@ pub struct Argument {
     pub flag: &'static str,
     /// A long name, chosen by worldwire.
     pub name: &'static str,
-    /// The words after it, by name; empty for a switch.
+    /// The words after the flag, by name; empty for a switch.
     pub values: &'static [Word],
-    /// What it does.
+    /// What the argument does.
     pub about: &'static str,
-    /// Whether the Grimoire documents it; otherwise only other documents do.
+    /// Whether the Grimoire documents the argument; otherwise only other documents do.
     pub documented: bool,
 }
 
@@ -180,7 +180,7 @@ impl Argument {
     /// Combines this argument with its words.
     ///
     /// # Errors
-    /// If there are too few words, or one is invalid. Surplus words are ignored.
+    /// If there are too few words or one is invalid. Surplus words are ignored.
     pub fn with<W: AsRef<str>>(
         &'static self,
         words: impl IntoIterator<Item = W>,
@@ -262,7 +262,7 @@ pub fn parse<W: AsRef<str>>(
     parse_each(words).into_iter().collect()
 }
 
-/// Parses the command line of a client, and continues after errors at the next word that begins
+/// Parses the command line of a client. After an error, continues at the next word that begins
 /// with a hyphen.
 pub fn parse_each<W: AsRef<str>>(
     words: impl IntoIterator<Item = W>,

@@ -207,7 +207,7 @@ fn dispatch(structs: &[Struct<'_>], any: bool, out: &mut String) {
     doc(
         out,
         "        ",
-        "Malformed, if no message has this number; otherwise those of the fields.",
+        "Malformed if no message has this number; otherwise the errors of its fields.",
     );
     let data = if any { "'d" } else { "'_" };
     let _ = writeln!(
@@ -239,7 +239,7 @@ fn dispatch(structs: &[Struct<'_>], any: bool, out: &mut String) {
     doc(out, "        ", "Encodes the payload.");
     doc(out, "        ", "");
     doc(out, "        ", "# Errors");
-    doc(out, "        ", "The limit, if a string is too long.");
+    doc(out, "        ", "A limit, if a string is too long.");
     out.push_str("        pub fn encode(&self, writer: &mut Writer) -> Result<()> {\n            match self {\n");
     for one in structs {
         let _ = writeln!(
@@ -286,7 +286,7 @@ fn borrows(kind: FieldType) -> bool {
     matches!(kind, FieldType::Str | FieldType::WStr)
 }
 
-/// Writes a doc comment of one line, which no description can break out of.
+/// Writes a one-line doc comment that no description can break out of.
 fn doc(out: &mut String, indent: &str, text: &str) {
     // Brackets would become links; control and bidirectional characters could hide code.
     let plain = |c: char| {

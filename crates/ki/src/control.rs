@@ -62,14 +62,14 @@ impl Copy for SessionTime {}
 impl Eq for SessionTime {}
 
 impl SessionTime {
-    /// From Unix seconds and milliseconds.
+    /// Creates a time from Unix seconds and milliseconds.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "splits the number into halves")]
     pub const fn new(seconds: i64, millis: u32) -> Self {
         Self { high: (seconds >> 32) as i32, low: seconds as i32, millis }
     }
 
-    /// From the time since the Unix epoch.
+    /// Creates a time from the time since the Unix epoch.
     #[must_use]
     pub fn since_1970(time: core::time::Duration) -> Self {
         Self::new(time.as_secs().cast_signed(), time.subsec_millis())
@@ -102,7 +102,7 @@ pub struct SessionOffer<'d> {
     pub crypto: Option<CryptoBlock<'d>>,
 }
 
-/// A client's answer to an offer, which can arrive at any time.
+/// A client's answer to an offer. Like the offer, it can arrive at any time.
 ///
 /// | offset | field | type | |
 /// | --- | --- | --- | --- |
@@ -131,7 +131,7 @@ pub enum KeepAlive {
     Client {
         /// The session ID.
         session_id: u16,
-        /// Milliseconds; not limited to 999 (14097 was seen).
+        /// Milliseconds; not limited to 999 (14097 has been observed).
         millis: u16,
         /// Minutes since the client started the session.
         minutes: u16,
@@ -232,7 +232,7 @@ impl<'d> Control<'d> {
     /// Encodes the fields, the exact inverse of decoding.
     ///
     /// # Errors
-    /// Value, if a crypto block is too long for its length field.
+    /// `Value` if a crypto block is too long for its length field.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         match self {
             Self::SessionOffer(offer) => {

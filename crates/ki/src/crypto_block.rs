@@ -1,4 +1,4 @@
-//! The crypto block in session offers and accepts, which negotiates the encryption.
+//! The crypto block in session offers and accepts. It negotiates the encryption.
 //!
 //! It has three forms: missing (old peers), a single zero byte (no encryption), or, since 2021, the
 //! two halves of a handshake. No keys are built in; users supply theirs. Handshakes are displayed
@@ -182,7 +182,7 @@ impl<'d> SignedOffer<'d> {
     /// Encodes the fields.
     ///
     /// # Errors
-    /// Value, if the signature does not have 256 bytes or the challenge exceeds 255.
+    /// `Value` if the signature does not have 256 bytes or the challenge exceeds 255.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         writer.u8(self.flags);
         writer.u8(self.key_slot);

@@ -22,7 +22,7 @@ use crate::schema::Protocols;
 
 /// The first two bytes of every frame.
 pub const MAGIC: u16 = 0xf00d;
-/// The word which means that a longer length follows. Readers accept any word that is at least as
+/// The word that means a longer length follows. Readers accept any word that is at least as
 /// large.
 pub const LARGE: u16 = 0x8000;
 /// `isControl`, `opcode`, `reserved`.
@@ -64,8 +64,8 @@ impl FrameHead {
     /// Decodes a header. The magic is checked as soon as it arrives.
     ///
     /// # Errors
-    /// Incomplete; Malformed, if the magic is wrong or the body has less than four bytes; the limit
-    /// on message bytes.
+    /// `Incomplete`; `Malformed` if the magic is wrong or the body has fewer than four bytes; the
+    /// limit on message bytes.
     #[inline]
     pub fn decode<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let [low, high] = reader.shown(
@@ -362,7 +362,7 @@ impl<'d> Frame<'d> {
     /// `messages`. `from` selects between the two forms of keep-alives.
     ///
     /// # Errors
-    /// Incomplete; Malformed, if it is not a frame or does not hold whole messages.
+    /// `Incomplete`; `Malformed` if it is not a frame or does not hold whole messages.
     pub fn decode<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         from: Option<Side>,
@@ -444,7 +444,7 @@ impl<'d> Frame<'d> {
     /// Encodes the frame, the exact inverse of decoding.
     ///
     /// # Errors
-    /// Value, if a message is too long for its length field.
+    /// `Value` if a message is too long for its length field.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         let mut body = Writer::new();
         body.u8(self.is_control);

@@ -1,5 +1,5 @@
-//! KI (Wizard101, Pirate101): the network protocol, game objects, archives, and the tables of the
-//! patch server.
+//! KI (Wizard101, Pirate101): the network protocol, game objects, archives, and the patch server's
+//! tables.
 //!
 //! ```
 //! use worldwire_core::Reader;
@@ -29,8 +29,8 @@
 //!
 //! | module | what it is |
 //! | --- | --- |
-//! | [`types`] | types of fields |
-//! | [`schema`] | definitions of messages: from message XML, or built in |
+//! | [`types`] | field types |
+//! | [`schema`] | message definitions: from message XML, or built in |
 //! | [`message`] | DML messages, decoded and encoded according to their definitions |
 //! | [`schema::classes`] | classes of game objects, from type lists |
 //! | [`object`](mod@object) | ObjectProperty: game objects in binary, JSON and XML |
@@ -45,14 +45,14 @@
 //! | [`string_id`], [`djb2_31`], [`property_hash`], [`Dictionary`] | hashes and numbers that represent text |
 //!
 //! The features `file` (client files and archives) and `keys` (logins and encrypted connections) are
-//! on by default. Without both, the crate needs far fewer dependencies and still decodes messages,
+//! on by default. With neither, the crate needs far fewer dependencies and still decodes messages,
 //! objects and unencrypted connections.
 //!
 //! The examples `login` (a client and a server without sockets) and `edit_object` (a game object in
 //! an archive) show more: `cargo run -p worldwire-ki --example login`.
 //!
-//! The facts come from the Kronos Grimoire and were checked against community servers and tools and
-//! against public captures. Guesses are marked `Unverified:`.
+//! The facts come from the Kronos Grimoire and were checked against community servers, community
+//! tools and public captures. Guesses are marked `Unverified:`.
 
 pub mod character;
 pub mod client_args;
@@ -93,6 +93,11 @@ fn suggest(
 /// `1 byte`, `4 bytes`.
 fn bytes(count: usize) -> String {
     format!("{count} byte{}", if count == 1 { "" } else { "s" })
+}
+
+/// This many bytes after those that were expected.
+fn more_bytes(count: usize) -> String {
+    format!("{count} more byte{}", if count == 1 { "" } else { "s" })
 }
 
 /// The example in the README compiles.

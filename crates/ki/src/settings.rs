@@ -64,7 +64,7 @@ impl<'t> Settings<'t> {
         }
     }
 
-    /// The tables with a name.
+    /// Reads each table of the array `[[name]]`.
     pub(crate) fn each<'s>(
         &mut self,
         name: &str,

@@ -113,7 +113,7 @@ errors! {
     LoginErrorInt(i32): "A [`LoginError`] in a field of type `INT`.";
 }
 
-/// Finds the texts with an ID, among known words.
+/// Finds the texts with a given ID among known words.
 ///
 /// IDs cannot be turned back into text, but a dictionary of the words in definitions finds most of
 /// them.
@@ -133,8 +133,8 @@ impl Dictionary {
         dictionary
     }
 
-    /// Adds a word. At most 64 words with the same ID are kept, the first ones: real words hardly
-    /// ever share an ID, but such words are easy to construct.
+    /// Adds a word. Only the first 64 words with the same ID are kept: real words hardly ever share
+    /// an ID, but such words are easy to construct.
     pub fn add(&mut self, word: &str) {
         let words = self.words.entry(string_id(word.as_bytes())).or_default();
         if words.len() < MAX_WORDS && !words.iter().any(|known| known == word) {
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_absolute_value_cannot_overflow() {
-        // Tests the arithmetic directly, as no known text has this hash.
+        // Tests the arithmetic directly, because no known text has this hash.
         assert_eq!(i32::MIN.unsigned_abs(), 0x8000_0000);
         // The rotating form of the hash, for bytes of 0x20 and more.
         let text = "class SharedPointer<class ÄÖÜ日本語>".as_bytes();

@@ -146,7 +146,7 @@ proptest! {
         prop_assert_eq!(hostile::MsgAll::ORDER, all);
         agree::<hostile::MsgAll<'_>>(200, all, &bytes(200, all));
 
-        // The same through the enum of all messages.
+        // The enum of all messages yields the same.
         for order in [3, 20, 27] {
             let payload = bytes(7, order);
             let typed = login::Message::decode(order, &mut Reader::new(&payload)).unwrap();

@@ -1,8 +1,8 @@
 """Compare the package with katsuba, scapy and the program: python bench/compare.py [PROGRAM]
 
-Needs `pip install katsuba scapy`. Each pair is measured in turns, in one run, and the fastest of five rounds
-counts. Times are CPU time of all threads and processes, so that other work on the machine matters less. Files are
-made from samples/ and removed afterwards.
+Needs `pip install katsuba scapy`. Each pair is measured alternately in one run, and the fastest of several
+rounds is reported. Times are CPU time of all threads and processes, so other work on the machine matters
+less, followed by elapsed time. Files are generated from samples/ and removed afterwards.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
@@ -30,7 +31,8 @@ CAPTURE_BYTES = 50_000_000
 CLASSES = 2_400
 FILES = 4_000
 PARTS = 20_000
-ROUNDS = 5
+POINTS = "m_snacks[0].m_points"
+ROUNDS = 15
 
 
 def cpu() -> float:
@@ -41,21 +43,23 @@ def cpu() -> float:
 
 def measure(name: str, ours: Callable[[], Any], theirs: Callable[[], Any], repeat: int = 1) -> None:
     times: List[List[float]] = [[], []]
+    elapsed: List[List[float]] = [[], []]
     for _ in range(ROUNDS):
         for index, run in enumerate([ours, theirs]):
-            began = cpu()
+            began, clock = cpu(), time.perf_counter()
             for _ in range(repeat):
                 run()
             times[index].append((cpu() - began) / repeat)
-    mine, other = min(times[0]), min(times[1])
-    print(f"{name}: {mine * 1e3:.3f} ms, {other * 1e3:.3f} ms, {other / mine:.2f}x", flush=True)
+            elapsed[index].append((time.perf_counter() - clock) / repeat)
+    for kind, (mine, other) in [("CPU", map(min, times)), ("elapsed", map(min, elapsed))]:
+        print(f"{name}: {kind} {mine * 1e3:.4f} ms, {other * 1e3:.4f} ms, {other / mine:.2f}x", flush=True)
 
 
 def logins(path: Path) -> int:
-    """Repeats the packets of the sample login, each time from other addresses. Returns their number."""
+    """Repeats the packets of the sample login, each time from different addresses. Returns their number."""
     packets = list(scapy.utils.RawPcapNgReader(str(SAMPLES / "uru-login.pcapng")))
     frames = [bytearray(data) for data, _ in packets]
-    # Where the client's address is: among the IPv4 addresses, the server's ends with 1.
+    # The position of the client's address: the server's IPv4 address ends with 1.
     places = [26 if frame[29] != 1 else 30 for frame in frames]
     size = sum(16 + len(frame) for frame in frames)
     turns = CAPTURE_BYTES // size + 1
@@ -63,7 +67,7 @@ def logins(path: Path) -> int:
         file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
         for turn in range(turns):
             for number, frame in enumerate(frames):
-                # The client has another address in each turn; checksums are not checked.
+                # The client has a different address in each round; checksums are not checked.
                 at, address = places[number], bytes([10, turn >> 16, turn >> 8 & 255, turn & 255])
                 frame[at : at + 4] = address
                 file.write(struct.pack("<IIII", 1767225600 + turn, number, len(frame), len(frame)))
@@ -100,27 +104,24 @@ def compare_archives(folder: Path) -> None:
     options = katsuba.op.SerializerOptions()
     options.flags |= katsuba.op.STATEFUL_FLAGS
     options.shallow = False
-    # It reads only lists without a version.
+    # katsuba reads only lists without a version.
     flat = folder / "types.json"
     flat.write_text(json.dumps(json.loads((SAMPLES / "ki-types.json").read_text())["classes"]))
     listed = katsuba.op.TypeList.open(flat)
     serializer = katsuba.op.Serializer(options, listed)
 
     def read_ours() -> int:
-        archive = Archive(path)
-        return sum(map(len, archive.read(archive.search("Pets/**")).values()))
+        return sum(len(data) for name, data in Archive(path).files("Pets/**"))
 
     def read_theirs() -> int:
         archive = katsuba.wad.Archive.mmap(path)
         return sum(len(archive[name]) for name in archive.iter_glob("Pets/**"))
 
     assert read_ours() == read_theirs() == FILES * len(pet)
-    measure(f"{FILES} files of an archive", read_ours, read_theirs)
+    measure(f"{FILES} files of an archive", read_ours, read_theirs, 5)
 
     def decode_ours() -> int:
-        archive = Archive(path)
-        pets = types.decode_all(archive.read(archive.search("Pets/**")).values())
-        return sum(pet["m_snacks[0].m_points"] for pet in pets)
+        return sum(Archive(path).table("Pets/**", [POINTS], types).column(POINTS))
 
     def decode_theirs() -> int:
         archive = katsuba.wad.Archive.mmap(path)
@@ -129,7 +130,7 @@ def compare_archives(folder: Path) -> None:
         return sum(pet["m_snacks"][0]["m_points"] for pet in pets)
 
     assert decode_ours() == decode_theirs()
-    measure(f"{FILES} objects of an archive", decode_ours, decode_theirs)
+    measure(f"{FILES} objects of an archive", decode_ours, decode_theirs, 5)
 
     # Like the game's list of all templates: one large object in an archive.
     large = types.decode(pet)
@@ -139,24 +140,21 @@ def compare_archives(folder: Path) -> None:
     Archive.create(listing, {"Listing.xml": large.encode()})
 
     def list_ours() -> int:
-        return sum(types.decode(Archive(listing)["Listing.xml"])["m_snacks[*].m_points"])
+        columns = ["m_snacks[*].m_templateID", "m_snacks[*].m_points"]
+        ((ids, points),) = Archive(listing).table("Listing.xml", columns, types).rows()
+        return sum(map(max, ids, points))
 
     def list_theirs() -> int:
         found = katsuba.wad.Archive.mmap(listing).deserialize("Listing.xml", serializer)
-        return sum(part["m_points"] for part in found["m_snacks"])
+        return sum(max(part["m_templateID"], part["m_points"]) for part in found["m_snacks"])
 
     assert list_ours() == list_theirs()
-    measure(f"an object with {PARTS} parts", list_ours, list_theirs)
-    measure(
-        "a type list",
-        lambda: TypeList(SAMPLES / "ki-types.json"),
-        lambda: katsuba.op.TypeList.open(flat),
-        50,
-    )
+    measure(f"an object with {PARTS} parts, two values of each", list_ours, list_theirs)
+    measure("a type list", lambda: TypeList(flat), lambda: katsuba.op.TypeList.open(flat), 50)
 
 
 def type_list() -> Dict[str, Any]:
-    """A list in which classes repeat the properties that they inherit, as in a client's list."""
+    """A list in which classes repeat inherited properties, as in a client's list."""
     draw = random.Random(20260101)
     known = json.loads((SAMPLES / "ki-types.json").read_text())["classes"]
     pattern = [it for one in known.values() for it in one["properties"].values()]

@@ -2,65 +2,43 @@
 
 use std::borrow::Cow;
 use std::collections::btree_map::{BTreeMap, Entry as Slot};
-use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{Seek as _, SeekFrom, Write as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use globset::GlobBuilder;
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyList, PyMapping, PyString};
-use rayon::prelude::*;
-use worldwire_core::{Error, Limits, Reader, nearest};
-use worldwire_dissect::catch_defect;
+use worldwire_core::Limits;
 use worldwire_ki::file::wad::{
-    self, BuildOptions, DEFAULT_LEVEL, Entry, Inflater, Packed, Packer, Plan, Table, is_stored_kind,
+    self, BuildOptions, DEFAULT_LEVEL, Packed, Packer, Plan, is_stored_kind,
 };
 
-use crate::error::{Class, Fault, of_file};
-use crate::reading::shared_pool;
+use crate::archive_file::{ArchiveFile, Failed, Sharing};
+use crate::error::{Class, Fault};
+use crate::ki::TypeList;
+use crate::object_table::object_table;
+use crate::pattern::Pattern;
+use crate::table::Table;
 
-/// An open archive: a mapping from the names of its files to their contents.
+/// An open archive: a mapping from file names to contents.
 #[pyclass(frozen, mapping, module = "worldwire.ki")]
 pub(crate) struct Archive {
-    path: PathBuf,
-    file: File,
-    size: u64,
-    /// The size of the table in bytes. The data follows it.
-    table_size: usize,
-    version: u32,
-    flags: u8,
-    listed: Vec<Listed>,
-    /// The names of all entries, one after another.
-    names: Vec<u8>,
-    /// The index of each entry by name, made when it is first needed. Of two with the same name, the
-    /// first one is read. The same strings are the names that Python code gets, and looking up one
-    /// of these does not compute its hash again.
+    file: Arc<ArchiveFile>,
+    /// The index of each entry by name, created when first needed. If two entries have the same
+    /// name, the first one is read. Python code gets these very strings as names, so looking one up
+    /// does not compute its hash again.
     by_name: PyOnceLock<Py<PyDict>>,
 }
 
-/// An entry of the table.
-struct Listed {
-    /// In the names of all entries.
-    name: Range<usize>,
-    /// The entry without its name.
-    entry: Entry<'static>,
-}
-
-/// What a file of a new archive is made of.
+/// The source of a file in a new archive.
 enum Content {
     /// An entry of the old one, by index.
     Kept(usize),
     New(Vec<u8>),
 }
-
-/// The bytes before the first entry of a table, the usual size of an entry with its name, and the
-/// maximum number of bytes that are read before the table is decoded.
-const HEAD_BYTES: usize = 14;
-const ENTRY_BYTES: u64 = 64;
-const MAX_FIRST_BYTES: u64 = 1 << 20;
 
 #[pymethods]
 impl Archive {
@@ -89,22 +67,22 @@ impl Archive {
         Ok(PyBytes::new(name.py(), &self.content_at(name.py(), index)?))
     }
 
-    /// The names of the files, in the order of the archive.
+    /// The file names, in archive order.
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         Ok(self.by_name(py)?.keys())
     }
 
-    /// The contents of the files, in the order of the archive.
+    /// The file contents, in archive order.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.everything(py).map(|all| all.values())
     }
 
-    /// The names and contents of the files.
+    /// The file names and contents.
     fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.everything(py).map(|all| all.items())
     }
 
-    /// The content of a file, or `default` if there is none with this name.
+    /// The contents of a file, or `default` if no file has this name.
     #[pyo3(signature = (name, default = None))]
     fn get<'py>(
         &self,
@@ -118,54 +96,73 @@ impl Archive {
         }
     }
 
-    /// The names that match a pattern: `*` and `?` match within a directory, `**` any number of
-    /// directories.
+    /// The names that match a pattern: `*` and `?` match within a directory; `**` matches any
+    /// number of directories.
     fn search<'py>(&self, py: Python<'py>, pattern: &str) -> PyResult<Bound<'py, PyList>> {
-        let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-        let glob = glob.map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let (matcher, found) = (glob.compile_matcher(), PyList::empty(py));
-        for (name, index) in self.by_name(py)?.iter() {
-            if matcher.is_match(&*self.name(index.extract()?)) {
+        let (pattern, found) = (read_pattern(pattern)?, PyList::empty(py));
+        for (name, index) in self.by_name(py)?.keys().iter().zip(self.file.distinct()) {
+            if pattern.matches(&self.file.name(index)) {
                 found.append(name)?;
             }
         }
         Ok(found)
     }
 
-    /// The contents of several files by name, read on all cores.
+    /// The contents of several files by name, read on all cores. `files` is a pattern or the names.
     fn read<'py>(
         &self,
         py: Python<'py>,
-        names: Vec<Bound<'py, PyString>>,
+        files: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let indices: Vec<usize> =
-            names.iter().map(|name| self.index(name)).collect::<PyResult<_>>()?;
         let dict = PyDict::new(py);
-        // Not all at once, so that Ctrl-C works.
-        for (names, indices) in names.chunks(FILES_AT_ONCE).zip(indices.chunks(FILES_AT_ONCE)) {
-            py.check_signals()?;
-            let runs = py.detach(|| self.read_entries(indices));
-            let runs = runs.map_err(|failed| failed.raise(py, &self.path))?;
-            let mut contents = vec![&[][..]; indices.len()];
-            for (at, content) in runs.iter().flat_map(Contents::iter) {
-                if let Some(place) = contents.get_mut(at) {
-                    *place = content;
-                }
-            }
-            for (name, content) in names.iter().zip(contents) {
-                dict.set_item(name, PyBytes::new(py, content))?;
+        let selected = self.selected(files)?;
+        for part in self.parts(&selected.indices) {
+            let names = selected.names(&self.file, py, part.clone());
+            for (name, content) in names.zip(self.contents(py, &selected, part.clone())?) {
+                dict.set_item(name, content)?;
             }
         }
         Ok(dict)
     }
 
-    /// The size of a file in bytes.
-    fn size(&self, name: &Bound<'_, PyString>) -> PyResult<u32> {
-        Ok(self.entry(self.index(name)?).map_or(0, |entry| entry.size))
+    /// The names and contents of several files, read as the iterator advances. `files` is a pattern or
+    /// the names.
+    #[pyo3(signature = (files = None))]
+    fn files<'py>(
+        slf: Bound<'py, Self>,
+        files: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, archive) = (slf.py(), slf.get());
+        let selected = match files {
+            Some(files) => archive.selected(files)?,
+            None => Selected { indices: archive.file.distinct().collect(), names: None },
+        };
+        let parts = archive.parts(&selected.indices);
+        let parts = ArchiveParts { archive: slf.unbind(), selected, parts: parts.into_iter() };
+        // The interpreter then calls this module once for each part, not for each file.
+        py.import("itertools")?.getattr("chain")?.call_method1("from_iterable", (parts,))
     }
 
-    /// Writes an archive with other contents for some files. `None` removes a file. All others are
-    /// copied as they are stored.
+    /// A table of the values at paths of many objects, one row for each file.
+    #[pyo3(signature = (files, columns, types, *, lenient = false))]
+    fn table(
+        &self,
+        files: &Bound<'_, PyAny>,
+        columns: Vec<String>,
+        types: &TypeList,
+        lenient: bool,
+    ) -> PyResult<Table> {
+        let selected = self.selected(files)?.indices;
+        object_table(files.py(), &self.file, &selected, columns, types.classes(), lenient)
+    }
+
+    /// The size of a file in bytes.
+    fn size(&self, name: &Bound<'_, PyString>) -> PyResult<u32> {
+        Ok(self.file.entry(self.index(name)?).map_or(0, |entry| entry.size))
+    }
+
+    /// Writes an archive with new contents for the given files. `None` removes a file. All other
+    /// files are copied as they are stored.
     #[pyo3(signature = (path, changes, *, level = DEFAULT_LEVEL))]
     fn update(
         &self,
@@ -175,11 +172,12 @@ impl Archive {
         level: u8,
     ) -> PyResult<()> {
         let mut contents = BTreeMap::new();
-        for index in 0..self.listed.len() {
-            match contents.entry(self.raw_name(index).to_vec()) {
+        for index in 0..self.file.len() {
+            match contents.entry(self.file.raw_name(index).to_vec()) {
                 Slot::Vacant(slot) => slot.insert(Content::Kept(index)),
                 Slot::Occupied(_) => {
-                    let problem = format!("the archive has several files `{}`", self.name(index));
+                    let problem =
+                        format!("the archive has several files `{}`", self.file.name(index));
                     return Err(Fault::new(Class::Encode, problem).raise(py));
                 }
             };
@@ -188,11 +186,11 @@ impl Archive {
             match content {
                 Some(content) => contents.insert(name.into_bytes(), Content::New(content)),
                 None if contents.contains_key(name.as_bytes()) => contents.remove(name.as_bytes()),
-                None => return Err(PyKeyError::new_err(self.missing(&name))),
+                None => return Err(PyKeyError::new_err(self.file.missing(&name))),
             };
         }
-        let options = BuildOptions { version: self.version, flags: self.flags, level };
-        let written = py.detach(|| write(&path, &options, &contents, Some(self)));
+        let options = BuildOptions { version: self.file.version, flags: self.file.flags, level };
+        let written = py.detach(|| write(&path, &options, &contents, Some(&self.file)));
         written.map_err(|failed| failed.raise(py, &path))
     }
 
@@ -214,99 +212,48 @@ impl Archive {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!("<archive {:?}, {} files>", self.path, self.by_name(py)?.len()))
+        Ok(format!("<archive {:?}, {} files>", self.file.path, self.by_name(py)?.len()))
     }
 }
 
-#[cfg(unix)]
-fn read_at(file: &File, room: &mut [u8], at: u64) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, room, at)
-}
-
-#[cfg(windows)]
-fn read_at(file: &File, room: &mut [u8], at: u64) -> io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_read(file, room, at)
-}
-
-/// Whether a file is an archive, judging by its first bytes.
-pub(crate) fn is_archive(path: &Path) -> bool {
-    const MAGIC: [u8; 5] = *b"KIWAD";
-    let mut head = [0; MAGIC.len()];
-    // Opening a pipe could wait forever.
-    path.is_file()
-        && File::open(path).is_ok_and(|mut file| file.read_exact(&mut head).is_ok())
-        && head == MAGIC
-}
-
-/// How many files are read between checks for Python's signals.
+/// The maximum number of files that are read between checks for Python's signals, and of bytes, unless
+/// a single file has more.
 const FILES_AT_ONCE: usize = 1_024;
+const BYTES_AT_ONCE: u64 = 32 << 20;
 
 impl Archive {
     pub(crate) fn of_path(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let opened = py.detach(|| Self::open(path.clone()));
-        opened.map_err(|failed| failed.raise(py, &path))
+        let opened = py.detach(|| ArchiveFile::open(path.clone()));
+        let file = Arc::new(opened.map_err(|failed| failed.raise(py, &path))?);
+        Ok(Self { file, by_name: PyOnceLock::new() })
     }
 
-    /// The content of a file; `None` if there is none with this name.
+    /// The contents of a file; `None` if no file has this name.
     pub(crate) fn content(&self, py: Python<'_>, name: &str) -> PyResult<Option<Vec<u8>>> {
         let index = self.by_name(py)?.get_item(name)?;
         index.map(|index| self.content_at(py, index.extract()?)).transpose()
     }
 
+    /// The error text for a file that does not exist.
+    pub(crate) fn missing(&self, name: &str) -> String {
+        self.file.missing(name)
+    }
+
+    /// The file names, in archive order.
+    pub(crate) fn names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.by_name(py)?.keys().extract()
+    }
+
     fn content_at(&self, py: Python<'_>, index: usize) -> PyResult<Vec<u8>> {
-        let content = py.detach(|| self.read_entry(index));
-        content.map_err(|failed| failed.raise(py, &self.path))
-    }
-
-    fn open(path: PathBuf) -> Result<Self, Failed> {
-        let file = File::open(&path)?;
-        let size = file.metadata()?.len();
-        let mut bytes = Vec::with_capacity(HEAD_BYTES);
-        (&file).take(HEAD_BYTES as u64).read_to_end(&mut bytes)?;
-        let count = bytes.get(9..13).and_then(|count| count.first_chunk()).copied();
-        let count = u64::from(count.map_or(0, u32::from_le_bytes));
-        let mut wanted = (count * ENTRY_BYTES).clamp(ENTRY_BYTES, MAX_FIRST_BYTES);
-        let limits = Limits::DEFAULT;
-        loop {
-            let more = wanted.saturating_sub(bytes.len() as u64);
-            bytes.reserve(usize::try_from(more.min(size)).unwrap_or(0));
-            let read = (&file).take(more).read_to_end(&mut bytes)?;
-            let mut reader = Reader::within(&bytes, &limits);
-            match Table::decode(&mut reader) {
-                Ok(table) => {
-                    let table_size = reader.position();
-                    return Ok(Self::of(path, (file, size), table, table_size));
-                }
-                Err(error) if error.needed().is_some() && (read > 0 || more == 0) => {
-                    wanted = wanted.saturating_mul(4);
-                }
-                Err(error) => return Err(Error::closed(error).into()),
-            }
-        }
-    }
-
-    fn of(path: PathBuf, (file, size): (File, u64), table: Table<'_>, table_size: usize) -> Self {
-        let Table { version, flags, entries } = table;
-        let mut names = Vec::with_capacity(entries.iter().map(|entry| entry.name.len()).sum());
-        let listed = entries.into_iter().map(|entry| {
-            let start = names.len();
-            names.extend_from_slice(&entry.name);
-            let entry = Entry { name: Cow::Borrowed(&[]), ..entry };
-            Listed { name: start..names.len(), entry }
-        });
-        let listed = listed.collect();
-        let by_name = PyOnceLock::new();
-        Self { path, file, size, table_size, version, flags, listed, names, by_name }
+        let content = py.detach(|| self.file.read(index));
+        content.map_err(|failed| failed.raise(py, &self.file.path))
     }
 
     fn by_name<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyDict>> {
         let make = || {
             let by_name = PyDict::new(py);
-            for index in 0..self.listed.len() {
-                let name = PyString::new(py, &self.name(index));
-                if !by_name.contains(&name)? {
-                    by_name.set_item(name, index)?;
-                }
+            for index in self.file.distinct() {
+                by_name.set_item(&*self.file.name(index), index)?;
             }
             Ok(by_name.unbind())
         };
@@ -314,21 +261,7 @@ impl Archive {
     }
 
     fn everything<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.read(py, self.keys(py)?.extract()?)
-    }
-
-    /// The names of the files, in the order of the archive.
-    pub(crate) fn names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        self.by_name(py)?.keys().extract()
-    }
-
-    fn name(&self, index: usize) -> Cow<'_, str> {
-        String::from_utf8_lossy(self.raw_name(index))
-    }
-
-    fn raw_name(&self, index: usize) -> &[u8] {
-        let listed = self.listed.get(index);
-        listed.and_then(|listed| self.names.get(listed.name.clone())).unwrap_or_default()
+        self.read(py, self.keys(py)?.as_any())
     }
 
     fn index(&self, name: &Bound<'_, PyString>) -> PyResult<usize> {
@@ -338,112 +271,111 @@ impl Archive {
         }
     }
 
-    /// The error text for a file that is not there.
-    pub(crate) fn missing(&self, name: &str) -> String {
-        let names = (0..self.listed.len()).map(|index| self.name(index));
-        let names: Vec<Cow<'_, str>> = names.collect();
-        let near = nearest(name, names.iter().map(|name| &**name));
-        let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-        format!("the archive has no file `{name}`{hint}")
-    }
-
-    /// An entry without its name.
-    fn entry(&self, index: usize) -> Option<&Entry<'static>> {
-        self.listed.get(index).map(|listed| &listed.entry)
-    }
-
-    /// Where the data of an entry is in the file.
-    fn range(&self, index: usize) -> Result<Range<u64>, Failed> {
-        let entry = self.entry(index).ok_or_else(|| Error::invalid("no such entry"))?;
-        let (start, size) = (u64::from(entry.offset), u64::from(entry.stored_size()));
-        if size == 0 {
-            return Ok(0..0);
+    /// The files that match a pattern, or those with these names.
+    fn selected<'py>(&self, files: &Bound<'py, PyAny>) -> PyResult<Selected> {
+        if let Ok(pattern) = files.cast::<PyString>() {
+            let pattern = read_pattern(&pattern.to_cow()?)?;
+            let matches = |index: &usize| pattern.matches(&self.file.name(*index));
+            let indices = self.file.distinct().filter(matches).collect();
+            return Ok(Selected { indices, names: None });
         }
-        if start < self.table_size as u64 || start + size > self.size {
-            let wanted = format!("data between {} and {}", self.table_size, self.size);
-            let error = Error::malformed(wanted, format!("{size} bytes at {start}"));
-            return Err(error.about(self.name(index).into_owned()).into());
-        }
-        Ok(start..start + size)
+        let names: Vec<Bound<'py, PyString>> = files.extract()?;
+        let indices = names.iter().map(|name| self.index(name)).collect::<PyResult<_>>()?;
+        let names = names.into_iter().map(Bound::unbind).collect();
+        Ok(Selected { indices, names: Some(names) })
     }
 
-    /// Reads a part of the file, or what is left of it. The file's own position is not used, because
-    /// forked processes share it.
-    fn read_range(&self, range: Range<u64>) -> Result<Vec<u8>, Failed> {
-        let left = self.size.saturating_sub(range.start);
-        let size = range.end.saturating_sub(range.start).min(left);
-        let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
-        let mut length = 0;
-        while let Some(room) = bytes.get_mut(length..).filter(|room| !room.is_empty()) {
-            match read_at(&self.file, room, range.start + length as u64) {
-                Ok(0) => break,
-                Ok(count) => length += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
+    /// Divides files into parts that are read at once.
+    fn parts(&self, indices: &[usize]) -> Vec<Range<usize>> {
+        let (mut parts, mut start, mut bytes) = (Vec::new(), 0, 0_u64);
+        for (at, index) in indices.iter().enumerate() {
+            let size = self.file.entry(*index).map_or(0, |it| it.size.max(it.stored_size()));
+            let total = bytes.saturating_add(size.into());
+            if at > start && (at - start == FILES_AT_ONCE || total > BYTES_AT_ONCE) {
+                parts.push(start..at);
+                (start, bytes) = (at, size.into());
+            } else {
+                bytes = total;
             }
         }
-        bytes.truncate(length);
-        Ok(bytes)
+        parts.push(start..indices.len());
+        parts
     }
 
-    /// The stored bytes of an entry, with the entry for them alone.
-    fn stored(&self, index: usize) -> Result<(Vec<u8>, Entry<'_>), Failed> {
-        let bytes = self.read_range(self.range(index)?)?;
-        Ok((bytes, self.alone(index)?))
-    }
-
-    /// An entry for its own data.
-    fn alone(&self, index: usize) -> Result<Entry<'_>, Failed> {
-        let entry = self.entry(index).ok_or_else(|| Error::invalid("no such entry"))?;
-        Ok(Entry { name: Cow::Borrowed(self.raw_name(index)), offset: 0, ..*entry })
-    }
-
-    /// The file of an entry, checked and inflated.
-    fn read_entry(&self, index: usize) -> Result<Vec<u8>, Failed> {
-        let (stored, entry) = self.stored(index)?;
-        let mut content = Vec::new();
-        read_into(&mut content, &stored, &entry, &mut Inflater::new())?;
-        Ok(content)
-    }
-
-    /// The files of entries, read on all cores. Neighbours are read together.
-    fn read_entries(&self, indices: &[usize]) -> Result<Vec<Contents>, Failed> {
-        let ranges = indices.iter().enumerate().map(|(at, index)| Ok((self.range(*index)?, at)));
-        let mut ranges = ranges.collect::<Result<Vec<_>, Failed>>()?;
-        ranges.sort_unstable_by_key(|(range, _)| range.start);
-        let mut runs: Vec<Vec<(Range<u64>, usize)>> = Vec::new();
-        for (range, at) in ranges {
-            let last = runs.last_mut().filter(|run| {
-                let (start, end) = bounds(run);
-                // Entries can share data, and those without any are at 0.
-                let gap = range.start.checked_sub(end);
-                gap.is_some_and(|gap| gap <= MAX_GAP) && range.end - start <= MAX_RUN
-            });
-            match last {
-                Some(run) => run.push((range, at)),
-                None => runs.push(vec![(range, at)]),
-            }
-        }
-        let read_run = |inflater: &mut Inflater, run: &Vec<(Range<u64>, usize)>| {
-            let (start, end) = bounds(run);
-            let bytes = self.read_range(start..end)?;
-            let part = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX);
-            let mut contents = Contents::default();
-            for (range, at) in run {
-                let stored = bytes.get(part(range.start)..part(range.end)).unwrap_or_default();
-                let index = indices.get(*at).copied().unwrap_or(usize::MAX);
-                read_into(&mut contents.bytes, stored, &self.alone(index)?, inflater)?;
-                contents.files.push((*at, contents.bytes.len()));
-            }
-            Ok(contents)
+    /// The contents of a part of the files.
+    fn contents<'py>(
+        &self,
+        py: Python<'py>,
+        selected: &Selected,
+        part: Range<usize>,
+    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        py.check_signals()?;
+        let indices = selected.indices.get(part).unwrap_or_default();
+        let sharing = Sharing { run: usize::MAX, min_entries: usize::MAX };
+        let take = |(): &mut (), contents: &mut Contents, at, file: Result<&[u8], Failed>| {
+            contents.bytes.extend_from_slice(file?);
+            contents.files.push((at, contents.bytes.len()));
+            Ok(())
         };
-        let sizes = indices.iter().filter_map(|index| self.entry(*index));
-        let sizes = sizes.map(|entry| u64::from(entry.size.max(entry.stored_size())));
-        if runs.len() < 2 || sizes.fold(0, u64::saturating_add) < MIN_SHARED {
-            let mut inflater = Inflater::new();
-            return runs.iter().map(|run| read_run(&mut inflater, run)).collect();
+        let runs = py.detach(|| self.file.read_each(indices, &sharing, || (), take));
+        let runs: Vec<Contents> = runs.map_err(|failed| failed.raise(py, &self.file.path))?;
+        let mut contents = vec![&[][..]; indices.len()];
+        for (at, content) in runs.iter().flat_map(Contents::iter) {
+            if let Some(place) = contents.get_mut(at) {
+                *place = content;
+            }
         }
-        shared_pool()?.install(|| runs.par_iter().map_init(Inflater::new, read_run).collect())
+        Ok(contents.into_iter().map(|content| PyBytes::new(py, content)).collect())
+    }
+}
+
+/// Files of an archive.
+struct Selected {
+    indices: Vec<usize>,
+    /// Their names, if Python code gave them.
+    names: Option<Vec<Py<PyString>>>,
+}
+
+impl Selected {
+    /// The names of a part of the files.
+    fn names<'py>(
+        &self,
+        file: &ArchiveFile,
+        py: Python<'py>,
+        part: Range<usize>,
+    ) -> impl Iterator<Item = Bound<'py, PyString>> {
+        part.map(move |at| match self.names.as_ref().and_then(|names| names.get(at)) {
+            Some(name) => name.bind(py).clone(),
+            None => {
+                let index = self.indices.get(at).copied().unwrap_or(usize::MAX);
+                PyString::new(py, &file.name(index))
+            }
+        })
+    }
+}
+
+/// The parts of the files that an iterator passes, each an iterator of names and contents.
+#[pyclass(module = "worldwire.ki")]
+struct ArchiveParts {
+    archive: Py<Archive>,
+    selected: Selected,
+    parts: std::vec::IntoIter<Range<usize>>,
+}
+
+#[pymethods]
+impl ArchiveParts {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(part) = self.parts.next() else { return Ok(None) };
+        let archive = self.archive.get();
+        let contents = archive.contents(py, &self.selected, part.clone())?;
+        let names: Vec<_> = self.selected.names(&archive.file, py, part).collect();
+        let (names, contents) = (PyList::new(py, names)?, PyList::new(py, contents)?);
+        // `zip` uses the same tuple again if the caller has not kept it.
+        py.import("builtins")?.getattr("zip")?.call1((names, contents)).map(Some)
     }
 }
 
@@ -451,7 +383,7 @@ impl Archive {
 #[derive(Default)]
 struct Contents {
     bytes: Vec<u8>,
-    /// Which of the requested files it is, and where it ends.
+    /// For each file, its index among the requested files, and where its contents end.
     files: Vec<(usize, usize)>,
 }
 
@@ -464,38 +396,8 @@ impl Contents {
     }
 }
 
-/// Entries with at most `MAX_GAP` bytes between them are read together, up to `MAX_RUN` bytes.
-const MAX_GAP: u64 = 16 << 10;
-const MAX_RUN: u64 = 256 << 10;
-/// Fewer bytes are read on one thread, because that is faster than waking others.
-const MIN_SHARED: u64 = 512 << 10;
-
-/// The start of the first range and the end of the last.
-fn bounds(run: &[(Range<u64>, usize)]) -> (u64, u64) {
-    let start = run.first().map_or(0, |(range, _)| range.start);
-    (start, run.last().map_or(0, |(range, _)| range.end))
-}
-
-/// Appends the file of an entry, given its stored bytes.
-fn read_into(
-    content: &mut Vec<u8>,
-    stored: &[u8],
-    entry: &Entry<'_>,
-    inflater: &mut Inflater,
-) -> Result<(), Failed> {
-    let read = || {
-        let (limits, inflater) = (Limits::DEFAULT, inflater);
-        let archive = wad::Archive::of_data(stored, &limits);
-        let absent = || Error::invalid("it has not been downloaded yet");
-        let file = archive.read(entry, inflater)?;
-        let file = file.ok_or_else(|| absent().about(entry.name_lossy().into_owned()))?;
-        content.extend_from_slice(file);
-        inflater.release();
-        Ok(())
-    };
-    let read = catch_defect(read);
-    read.map_err(|defect| Failed::Defect(defect.report("read a file of an archive", stored)))?
-        .map_err(Failed::Error)
+fn read_pattern(pattern: &str) -> PyResult<Pattern> {
+    Pattern::new(pattern).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// The files of a mapping from names to bytes or `None`.
@@ -519,12 +421,12 @@ fn files_in(files: &Bound<'_, PyMapping>) -> PyResult<Vec<(String, Option<Vec<u8
     files.items()?.iter().map(read).collect()
 }
 
-/// Writes an archive beside its path and then renames it, so that nobody sees half of it.
+/// Writes an archive next to its path and then renames it, so that no one sees a partial archive.
 fn write(
     path: &Path,
     options: &BuildOptions,
     contents: &BTreeMap<Vec<u8>, Content>,
-    old: Option<&Archive>,
+    old: Option<&ArchiveFile>,
 ) -> Result<(), Failed> {
     let names = contents.keys().map(|name| Cow::Borrowed(&**name)).collect();
     let mut plan = Plan::new(options, names)?;
@@ -561,33 +463,4 @@ fn write(
     file.write_all(&table)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
-}
-
-/// Why an archive cannot be read or written.
-enum Failed {
-    Io(io::Error),
-    Error(Error),
-    Defect(String),
-}
-
-impl Failed {
-    fn raise(&self, py: Python<'_>, path: &Path) -> PyErr {
-        match self {
-            Self::Io(error) => of_file(path, error),
-            Self::Error(error) => Fault::of(Class::Decode, error).raise(py),
-            Self::Defect(report) => Fault::new(Class::Decode, report).raise(py),
-        }
-    }
-}
-
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
-impl From<Error> for Failed {
-    fn from(error: Error) -> Self {
-        Self::Error(error)
-    }
 }

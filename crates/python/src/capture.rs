@@ -27,12 +27,12 @@ use crate::table::{Columns, Table};
 pub(crate) struct Capture {
     state: Mutex<State>,
     knowledge: Arc<Knowledge>,
-    /// The process that reads it, because a forked process does not have the threads.
+    /// The process that reads the capture, because forked processes do not inherit its threads.
     process: u32,
 }
 
 enum State {
-    /// Not started.
+    /// Reading has not started.
     Opened(Box<Plan>),
     Reading {
         /// Messages that were received but not yet returned.
@@ -103,7 +103,7 @@ impl Capture {
         self.table(py, columns)?.to_numpy(py)
     }
 
-    /// Stops reading, which ends the iteration.
+    /// Stops reading. This ends the iteration.
     fn close(&self, py: Python<'_>) {
         *self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner) = State::Ended;
     }
@@ -119,7 +119,7 @@ impl Capture {
         }
     }
 
-    /// Reads the capture to its end, and passes the batches to `take`. The result says whether it
+    /// Reads the capture to its end and passes the batches to `take`. The result says whether it
     /// could be read completely.
     pub(crate) fn drain<H: Harvest>(
         &self,
@@ -156,7 +156,7 @@ impl Capture {
         }
     }
 
-    /// Waits a moment for more messages.
+    /// Waits briefly for more messages.
     fn receive(&self) -> Result<(), Fault> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State::Reading { messages, reports } = &mut *state else { return Ok(()) };
@@ -208,7 +208,7 @@ pub(crate) struct Messages {
     /// Later messages, whose values are still being collected.
     values: Vec<Stored>,
     size: usize,
-    /// How many messages there are likely to be.
+    /// How many messages to expect.
     expected: usize,
     /// Room for a JSON line.
     line: String,
@@ -219,7 +219,7 @@ impl Messages {
         /// Messages share the memory for their values until it has this many bytes. A message that
         /// outlives the others keeps the memory of all.
         const SHARED_BYTES: usize = 16 << 10;
-        /// Usually as many messages as these.
+        /// The usual number of messages.
         const SHARED_MESSAGES: usize = 32;
         if self.values.last().is_none_or(|values| values.size() >= SHARED_BYTES) {
             self.values.push(Stored::expecting(self.expected.min(SHARED_MESSAGES)));
@@ -338,7 +338,7 @@ pub(crate) fn open(
     Ok(Capture { state, knowledge, process: std::process::id() })
 }
 
-/// Opens what `source` names, and looks for keys in it if `wants_keys`.
+/// Opens `source`, and looks for keys in it if `wants_keys`.
 fn open_source(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,

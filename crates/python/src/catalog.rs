@@ -12,7 +12,7 @@ use worldwire_uru::schema::Definition as StateDefinition;
 
 use crate::knowledge::Knowledge;
 
-/// TERA's definitions and maps, as far as they are in some files.
+/// The TERA definitions and maps in the given files.
 #[pyclass(frozen, module = "worldwire.tera")]
 pub(crate) struct TeraCatalog {
     definitions: Arc<TeraDefinitions>,
@@ -40,8 +40,8 @@ impl TeraCatalog {
         }
     }
 
-    /// The fields of a definition, nested ones after the one that contains them: depth, name and
-    /// type. Without a version, the newest one's.
+    /// The fields of a definition: depth, name and type. Nested fields follow the field that
+    /// contains them. The default version is the newest.
     #[pyo3(signature = (name, version = None))]
     fn fields(&self, name: &str, version: Option<u32>) -> PyResult<Vec<(usize, String, String)>> {
         let found = match version {
@@ -51,7 +51,7 @@ impl TeraCatalog {
         let Some(definition) = found else {
             let versions = self.versions(name)?;
             let wanted = version.unwrap_or_default();
-            let message = format!("{name} has no version {wanted}; there are {versions:?}");
+            let message = format!("{name} has no version {wanted}; it has {versions:?}");
             return Err(PyKeyError::new_err(message));
         };
         let rows = definition.plan().rows(4).into_iter();
@@ -68,12 +68,14 @@ impl TeraCatalog {
         let map = self.definitions.library().opcodes.get(&revision);
         let map = map.ok_or_else(|| {
             let known = self.revisions();
-            PyKeyError::new_err(format!("no map of revision {revision}; there are {known:?}"))
+            PyKeyError::new_err(format!(
+                "no map for revision {revision}; known revisions: {known:?}"
+            ))
         })?;
         Ok(map.iter().map(|(name, code)| (name.to_owned(), code)).collect())
     }
 
-    /// The numbers of system messages, by name, for a revision or patch: `"92.04"`.
+    /// The numbers of system messages, by name, for a revision or a patch such as `"92.04"`.
     fn system_messages(&self, version: &str) -> PyResult<BTreeMap<String, u32>> {
         let maps = &self.definitions.library().system_messages;
         let map = maps.get(version);
@@ -88,7 +90,7 @@ impl TeraCatalog {
     }
 }
 
-/// Uru's state descriptors, as far as they are in some SDL files.
+/// The Uru state descriptors in the given SDL files.
 #[pyclass(frozen, module = "worldwire.uru")]
 pub(crate) struct StateCatalog {
     definitions: Arc<UruDefinitions>,
@@ -127,7 +129,7 @@ impl StateCatalog {
     }
 
     /// The variables of a descriptor: name, type, and number of values, or `None` if it varies.
-    /// Without a version, the newest one's.
+    /// The default version is the newest.
     #[pyo3(signature = (name, version = None))]
     fn variables(
         &self,
@@ -142,7 +144,7 @@ impl StateCatalog {
         let Some(descriptor) = found else {
             let versions = self.versions(name)?;
             let wanted = version.unwrap_or_default();
-            let message = format!("{name} has no version {wanted}; there are {versions:?}");
+            let message = format!("{name} has no version {wanted}; it has {versions:?}");
             return Err(PyKeyError::new_err(message));
         };
         let variables = descriptor.shape().definition().variables().iter();

@@ -77,7 +77,7 @@ impl Context {
         }
     }
 
-    /// Encodes a value that `decode` returned, or one like it.
+    /// Encodes a value that `decode` returned, or a similar one.
     #[pyo3(signature = (codec, value, *, side = "client"))]
     fn encode<'py>(
         &self,

@@ -9,14 +9,15 @@ use worldwire_core::{Diagnostic, Severity};
 use worldwire_dissect::{Definitions, KiObjects, MxoObjects};
 use worldwire_ki::schema::classes::TypeLists;
 
-use crate::archive::{Archive, is_archive};
+use crate::archive::Archive;
+use crate::archive_file::is_archive;
 use crate::error::{Class, Fault, of_file};
 use crate::knowledge::{paths, read_file, warn};
 
-/// A file: its name with directories, and its content.
+/// A file: its name with directories, and its contents.
 type NamedFile = (String, Vec<u8>);
 
-/// The built-in definitions, and those of the paths in an argument.
+/// The built-in definitions, and those in an argument's paths.
 pub(crate) fn read_definitions(
     py: Python<'_>,
     argument: Option<&Bound<'_, PyAny>>,
@@ -65,16 +66,16 @@ pub(crate) fn read_definitions(
 /// The files of one path, by kind.
 #[derive(Default)]
 struct Found {
-    /// KI's type lists.
+    /// KI type lists.
     lists: Vec<NamedFile>,
-    /// Tables of MxO.
+    /// MxO tables.
     tables: Vec<NamedFile>,
     /// Everything else that may define messages.
     messages: Vec<NamedFile>,
 }
 
 impl Found {
-    /// Reads the files of a path. Returns the archives in a directory, which are not read.
+    /// Reads the files of a path. Archives in a directory are not read but returned.
     fn look(
         &mut self,
         py: Python<'_>,
@@ -123,7 +124,7 @@ impl Found {
 }
 
 /// The archive that a path leads through, and the name of the file in it, as in
-/// `Root.wad/Messages.xml`. `None` if the path itself exists, or leads through no archive.
+/// `Root.wad/Messages.xml`. `None` if the path itself exists or leads through no archive.
 fn archived(path: &Path) -> Option<(PathBuf, String)> {
     if fs::symlink_metadata(path).is_ok() {
         return None;
@@ -135,7 +136,7 @@ fn archived(path: &Path) -> Option<(PathBuf, String)> {
     Some((archive.to_owned(), name))
 }
 
-/// The message XML in an archive, which contains mostly other files. Files that cannot be read are
+/// The message XML in an archive that contains mostly other files. Files that cannot be read are
 /// reported as warnings.
 fn messages_of(py: Python<'_>, path: &Path, definitions: &Definitions) -> PyResult<Vec<NamedFile>> {
     /// Only message XML contains this.

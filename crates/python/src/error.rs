@@ -34,7 +34,7 @@ impl Class {
     }
 }
 
-/// An error that is not yet an exception. Only a thread that holds the interpreter can create
+/// An error that is not yet an exception. Only a thread that holds the interpreter lock can create
 /// exceptions.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
@@ -50,7 +50,7 @@ impl Fault {
         Self { class, message: message.to_string(), path: None, offset: None, hint: None }
     }
 
-    /// A failure to decode or encode. Exceeded limits have a class of their own.
+    /// A failure to decode or encode. Exceeded limits have their own class.
     pub(crate) fn of(class: Class, error: &worldwire_core::Error) -> Self {
         let class = match error.kind() {
             ErrorKind::Limit { .. } => Class::Limit,

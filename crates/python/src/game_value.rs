@@ -1,15 +1,15 @@
-//! Values of KI's game objects as Python objects.
+//! Values of KI game objects as Python objects.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
-use worldwire_core::json::{Json, Style, bytes, float32, parse};
+use worldwire_core::json::{Json, Style, bytes, parse};
 use worldwire_core::{Error, Result};
-use worldwire_ki::object::{CoreId, JsonWriter, Leaf, Slot, ValueRef, Visitor};
-use worldwire_ki::schema::classes::{Class, PropertyKind};
+use worldwire_ki::object::{CoreId, JsonWriter, Leaf, Plain, Slot, ValueRef, Visitor};
+use worldwire_ki::schema::classes::Class;
 
 use crate::names::Name;
 
-/// The Python object for a value: the same that [`of_json`] makes of its JSON.
+/// The Python object for a value: the same as [`of_json`] creates from its JSON.
 ///
 /// # Errors
 /// Two properties with the same name, which a dictionary cannot have.
@@ -57,7 +57,7 @@ pub(crate) fn of_json<'py>(py: Python<'py>, json: &Json) -> PyResult<Bound<'py, 
 /// Builds dictionaries and lists from the parts of an object.
 struct Builder<'c, 'py> {
     py: Python<'py>,
-    /// What is not complete yet, outermost first, with its slot in what contains it.
+    /// Incomplete containers, outermost first, each with its slot in the one around it.
     open: Vec<(Slot<'c>, Open<'py>)>,
     done: Option<Bound<'py, PyAny>>,
 }
@@ -98,7 +98,7 @@ impl<'c, 'py> Builder<'c, 'py> {
         }
     }
 
-    /// A value whose form in JSON is not simply a number or a text.
+    /// A value whose JSON form is not simply a number or a string.
     fn by_json(&mut self, slot: Slot<'c>, leaf: Leaf<'_>) -> Result<()> {
         let mut writer = JsonWriter::new(Vec::new(), Style::default());
         writer.value(slot, leaf)?;
@@ -146,45 +146,25 @@ impl<'c> Visitor<'c> for Builder<'c, '_> {
     }
 
     fn value(&mut self, slot: Slot<'c>, leaf: Leaf<'_>) -> Result<()> {
-        let (py, property) = (self.py, slot.property());
-        let choices = property.and_then(|property| property.choices.as_deref());
-        let is_choice = property
-            .is_some_and(|it| matches!(it.kind(), PropertyKind::Enum | PropertyKind::Flags));
-        let value = match leaf {
-            Leaf::Null => py.None().into_bound(py),
-            Leaf::Bool(value) => value.into_pyobject(py).map_err(failed)?.to_owned().into_any(),
-            Leaf::Signed(value) if choices.is_none() => {
-                value.into_pyobject(py).map_err(failed)?.into_any()
+        let py = self.py;
+        let value = match Plain::of(slot, leaf) {
+            Some(Plain::Null) => py.None().into_bound(py),
+            Some(Plain::Bool(value)) => {
+                value.into_pyobject(py).map_err(failed)?.to_owned().into_any()
             }
-            Leaf::Unsigned(value) if choices.is_none() => {
-                value.into_pyobject(py).map_err(failed)?.into_any()
-            }
-            Leaf::F32(value) if value.is_finite() => {
-                // The shortest decimal number, so that 0.1 does not become 0.10000000149011612.
-                let mut digits = String::new();
-                float32(value, &mut digits);
-                let value = digits.parse().unwrap_or_else(|_| f64::from(value));
-                value.into_pyobject(py).map_err(failed)?.into_any()
-            }
-            Leaf::F64(value) if value.is_finite() => {
-                value.into_pyobject(py).map_err(failed)?.into_any()
-            }
-            Leaf::Enum(value)
-                if let Some(name) = choices.and_then(|it| it.names().name(i64::from(value))) =>
-            {
-                text(py, name)
-            }
-            Leaf::Text(bytes) if !is_choice => match str::from_utf8(bytes) {
-                Ok(text) => PyString::new(py, text).into_any(),
-                Err(_) => PyBytes::new(py, bytes).into_any(),
-            },
-            leaf => return self.by_json(slot, leaf),
+            Some(Plain::Signed(value)) => value.into_pyobject(py).map_err(failed)?.into_any(),
+            Some(Plain::Unsigned(value)) => value.into_pyobject(py).map_err(failed)?.into_any(),
+            Some(Plain::Real(value)) => value.into_pyobject(py).map_err(failed)?.into_any(),
+            Some(Plain::Name(name)) => text(py, name),
+            Some(Plain::Text(text)) => PyString::new(py, &text).into_any(),
+            Some(Plain::Bytes(bytes)) => PyBytes::new(py, bytes).into_any(),
+            None => return self.by_json(slot, leaf),
         };
         self.put(slot, value)
     }
 }
 
-/// Sets an item of a dictionary. Names are kept: see [`Name`].
+/// Sets an item of a dictionary. Names are cached: see [`Name`].
 fn set(dict: &Bound<'_, PyDict>, name: &str, value: Bound<'_, PyAny>) -> Result<()> {
     match Name::of(name) {
         Some(kept) => dict.set_item(kept.object(dict.py()), value),

@@ -21,16 +21,16 @@ use crate::machine::random;
 
 /// An Uru server: its name, `n`, `x` and, if known, `a`.
 type UruServer = (String, Vec<u8>, Vec<u8>, Option<Vec<u8>>);
-/// A session of Uru: its service, seed and key.
+/// An Uru session: its service, seed and key.
 type UruSession = (String, Vec<u8>, Vec<u8>);
-/// An encrypted connection of KI: its session, key and first nonce.
+/// An encrypted KI connection: its session, key and first nonce.
 type KiStream = (Option<u16>, Vec<u8>, Vec<u8>);
-/// An account of KI: its name, the hash of its password, and its CK2.
+/// A KI account: its name, its password's hash, and its CK2.
 type KiAccount = (Option<String>, Option<String>, Option<String>);
-/// A session of MxO: its ID and key.
+/// An MxO session: its ID and key.
 type MxoSession = (Option<u32>, Vec<u8>);
 
-/// All that key files can contain.
+/// Everything that key files can contain.
 type Contents = (
     Vec<UruServer>,
     Option<Vec<u8>>,
@@ -60,7 +60,7 @@ pub(crate) fn format_keys(py: Python<'_>, contents: Contents) -> PyResult<String
     text_of(contents).map_err(|problem| Fault::new(Class::Keys, problem).raise(py))
 }
 
-/// A new pair of keys for an Uru server: `n`, `x` and `a`.
+/// A new key pair for an Uru server: `n`, `x` and `a`.
 #[pyfunction]
 pub(crate) fn new_uru_key(py: Python<'_>, server: &str) -> PyResult<(Vec<u8>, Vec<u8>, Vec<u8>)> {
     let kind = kind_of(server).map_err(|problem| Fault::new(Class::Keys, problem).raise(py))?;
@@ -119,7 +119,7 @@ fn text_of((servers, droid, sessions, streams, accounts, mxo): Contents) -> Resu
     }
     for (service, seed, key) in sessions {
         let known = Service::from_name(&service);
-        let known = known.ok_or_else(|| format!("there is no service {service:?}"))?;
+        let known = known.ok_or_else(|| format!("unknown service {service:?}"))?;
         let (seed, key) = (sized(&seed, "the seed of a session")?, sized(&key, "a session's key")?);
         ring.insert_session(known, seed, SessionKey::new(key));
     }
@@ -155,7 +155,7 @@ fn text_of((servers, droid, sessions, streams, accounts, mxo): Contents) -> Resu
 
 fn kind_of(server: &str) -> Result<ServerKind, String> {
     let found = ServerKind::ALL.into_iter().find(|kind| kind.name() == server);
-    found.ok_or_else(|| format!("there is no server {server:?}"))
+    found.ok_or_else(|| format!("unknown server {server:?}"))
 }
 
 fn sized<const SIZE: usize>(bytes: &[u8], what: &str) -> Result<[u8; SIZE], String> {
@@ -163,7 +163,7 @@ fn sized<const SIZE: usize>(bytes: &[u8], what: &str) -> Result<[u8; SIZE], Stri
     sized.map_err(|_| format!("{what} must have {SIZE} bytes, not {}", bytes.len()))
 }
 
-/// A text as TOML writes it: like JSON, which does not escape DEL.
+/// A string in TOML: like JSON, except that JSON does not escape DEL.
 fn quoted(text: &str) -> String {
     let mut quoted = String::new();
     string(text, &mut quoted);

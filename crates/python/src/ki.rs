@@ -1,4 +1,4 @@
-//! KI's type lists and game objects: `worldwire.ki`.
+//! KI type lists and game objects: `worldwire.ki`.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -66,8 +66,8 @@ impl TypeList {
         }
     }
 
-    /// Decodes an object in the form in which client files and archives store it. With `lenient`,
-    /// values that do not match the type list are kept as bytes.
+    /// Decodes an object as client files and archives store it. With `lenient`, values that do not
+    /// match the type list are kept as bytes.
     #[pyo3(signature = (data, *, lenient = false))]
     fn decode(&self, py: Python<'_>, data: Cow<'_, [u8]>, lenient: bool) -> PyResult<GameObject> {
         let decoded = py.detach(|| self.decoded(&data, lenient));
@@ -85,7 +85,7 @@ impl TypeList {
         let (pool, mut all) = (shared_pool()?, Vec::new());
         let mut rest = data.try_iter()?.peekable();
         while rest.peek().is_some() {
-            // Not all at once, so that Ctrl-C works.
+            // The objects are not decoded all at once, so that Ctrl-C works.
             py.check_signals()?;
             let part = rest.by_ref().take(OBJECTS_AT_ONCE);
             let part: Vec<Bound<'_, PyAny>> = part.collect::<PyResult<_>>()?;
@@ -105,14 +105,14 @@ impl TypeList {
 /// How many objects are decoded between checks for Python's signals.
 const OBJECTS_AT_ONCE: usize = 1_024;
 
-/// A decoded object, and what is odd about it.
+/// A decoded object and its oddities.
 struct Decoded {
     object: GameObject,
     notes: Vec<String>,
 }
 
 impl Decoded {
-    /// The object, after warnings about it.
+    /// The object, once its oddities have been reported as warnings.
     fn noted(self, py: Python<'_>) -> PyResult<GameObject> {
         self.notes.iter().try_for_each(|note| warn(py, note))?;
         Ok(self.object)
@@ -120,6 +120,10 @@ impl Decoded {
 }
 
 impl TypeList {
+    pub(crate) fn classes(&self) -> &Classes {
+        &self.classes
+    }
+
     fn decoded(&self, data: &[u8], lenient: bool) -> Result<Decoded, Fault> {
         let (classes, mut object) = (Arc::clone(&self.classes), Object::new());
         let codec = ObjectCodec::new(&classes, file_options(lenient));
@@ -139,11 +143,11 @@ impl TypeList {
 #[pyclass(module = "worldwire.ki")]
 pub(crate) struct GameObject {
     object: Object,
-    /// The form around it, in which it is encoded again.
+    /// The outer format, in which the object is encoded again.
     header: Header,
     is_lenient: bool,
     classes: Arc<Classes>,
-    /// Its values as of the last change.
+    /// The object's values as of the last change.
     json: OnceLock<Json>,
 }
 
@@ -232,7 +236,7 @@ impl GameObject {
                 false => Err(PyKeyError::new_err(self.missing(path))),
             };
         }
-        // `$class`, and the parts of values such as vectors.
+        // The path leads to `$class`, or to a part of a value such as a vector.
         match find(self.value(py)?, path) {
             Some(found) => of_json(py, found),
             None => Err(PyKeyError::new_err(self.missing(path))),
@@ -307,7 +311,7 @@ impl GameObject {
 }
 
 /// How client files and archives store objects.
-fn file_options(lenient: bool) -> ObjectOptions {
+pub(crate) fn file_options(lenient: bool) -> ObjectOptions {
     ObjectOptions { lenient, ..ObjectOptions::file() }
 }
 
@@ -333,7 +337,7 @@ fn value_at<'a, 'c>(value: ValueRef<'a, 'c>, path: &str) -> Option<ValueRef<'a, 
         let item = value.element(index.parse().ok()?)?;
         return value_at(item, rest.strip_prefix('.').unwrap_or(rest));
     }
-    // The shortest name that exists, as below.
+    // Takes the shortest name that exists, as `find` does.
     let ends = path.match_indices(['.', '[']).map(|(end, _)| end).chain([path.len()]);
     ends.into_iter().find_map(|end| {
         let (name, rest) = path.split_at(end);

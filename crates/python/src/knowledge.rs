@@ -1,4 +1,4 @@
-//! What decoding needs besides bytes: keys and definitions, as `keys=` and `data=` name them.
+//! What decoding needs besides bytes: the keys and definitions that `keys=` and `data=` name.
 
 use std::collections::HashMap;
 use std::fs;
@@ -103,8 +103,8 @@ pub(crate) fn read_keys(py: Python<'_>, argument: Option<&Bound<'_, PyAny>>) -> 
     Ok(keys)
 }
 
-/// The keys that a capture file contains. Recordings have further keys between their packets, so a
-/// capture that begins with keys is read to its end. Problems are reported when it is read again.
+/// The keys in a capture file. Recordings contain further keys between their packets, so a capture
+/// that begins with keys is read to its end. Problems are reported when it is read again.
 pub(crate) fn keys_inside(path: &Path) -> Result<Keys, Fault> {
     let mut text = String::new();
     if let Ok(file) = fs::File::open(path)
@@ -140,7 +140,7 @@ pub(crate) fn read_file(py: Python<'_>, path: &Path) -> PyResult<Vec<u8>> {
     let most = Limits::DEFAULT.file_bytes;
     let read = py.detach(|| {
         let file = fs::File::open(path)?;
-        // One byte more than it has, so that its end is seen without another allocation.
+        // One byte more than the file has, so that its end is seen without another allocation.
         let size = file.metadata()?.len().min(most) + 1;
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
         file.take(most + 1).read_to_end(&mut bytes).map(|_| bytes)

@@ -1,6 +1,6 @@
 //! The native part of the Python package `worldwire`.
 //!
-//! `python/worldwire` has the rest: exceptions, type stubs, and the functions that users call.
+//! `python/worldwire` contains the rest: exceptions, type stubs, and the functions that users call.
 //! Captures are read on separate threads, which decode every selected message into a compact form
 //! that owns its data (`stored`). Python objects for fields are created only when the fields are
 //! read.
@@ -10,14 +10,15 @@
 //! | `capture`, `reading`, `source` | captures: the iterator, the reading threads, and their sources |
 //! | `message`, `record`, `stored`, `names` | messages, fields, and the values behind them |
 //! | `table` | columns of values, for NumPy and Arrow |
-//! | `totals` | sums over captures |
+//! | `totals` | statistics of captures |
 //! | `codec`, `values` | single messages and files; Python values to be encoded |
-//! | `ki`, `game_value`, `archive` | type lists, game objects and archives of KI |
+//! | `ki`, `game_value`, `archive` | KI type lists, game objects and archives |
 //! | `machine`, `login` | connections without I/O, and logins |
 //! | `knowledge`, `definitions`, `keys`, `catalog` | keys and definitions, also as objects |
 //! | `error` | errors as exceptions |
 
 mod archive;
+mod archive_file;
 mod capture;
 mod catalog;
 mod codec;
@@ -31,6 +32,8 @@ mod login;
 mod machine;
 mod message;
 mod names;
+mod object_table;
+mod pattern;
 mod reading;
 mod record;
 mod source;

@@ -22,7 +22,7 @@ use crate::error::{Class, Fault};
 use crate::knowledge::read_file;
 use crate::machine::random;
 
-/// What a client of Uru sends to log in: its challenge and the hash, given a random number and the
+/// What an Uru client sends to log in: its challenge and the hash, given a random number and the
 /// server's challenge.
 #[pyfunction]
 pub(crate) fn uru_login<'py>(
@@ -36,14 +36,14 @@ pub(crate) fn uru_login<'py>(
     Ok((fields.client_challenge, PyBytes::new(py, &fields.challenge_hash)))
 }
 
-/// A session: its ID, and seconds and milliseconds of its offer.
+/// A session: its ID, and the seconds and milliseconds of its offer.
 type Session = (u16, i64, u32);
 
 fn salt((session_id, seconds, millis): Session) -> Salt {
     Salt { session_id, seconds, millis }
 }
 
-/// The `Rec1` that a client of KI sends to log in.
+/// The `Rec1` that a KI client sends to log in.
 #[pyfunction]
 pub(crate) fn ki_login<'py>(
     py: Python<'py>,
@@ -55,7 +55,7 @@ pub(crate) fn ki_login<'py>(
     PyBytes::new(py, &Rec1::new(account, &password_hash(password), salt).seal(salt))
 }
 
-/// The secret (CK2) in the `Rec1` of KI's answer; `None` if it belongs to another session.
+/// The secret (CK2) in the `Rec1` of the answer; `None` if it belongs to another session.
 #[pyfunction]
 pub(crate) fn ki_secret(mut sealed: Vec<u8>, session: Session) -> Option<String> {
     apply_rec1(salt(session), &mut sealed);
@@ -86,12 +86,12 @@ pub(crate) fn ki_new_character<'py>(
     name: &str,
     school: &str,
 ) -> Bound<'py, PyBytes> {
-    /// The client shows a name made of these parts.
+    /// The client builds the displayed name from these parts.
     const NAME_INDICES: u32 = 0x01_0101;
     PyBytes::new(py, Character::plain(name, school, NAME_INDICES).as_bytes())
 }
 
-/// The login at an auth server of MxO, without I/O.
+/// A login to an MxO auth server, without I/O.
 #[pyclass(module = "worldwire.mxo")]
 pub(crate) struct AuthLogin(AuthClient);
 
@@ -133,13 +133,13 @@ impl AuthLogin {
     }
 }
 
-/// The result of a login at an auth server of MxO.
+/// The result of a login to an MxO auth server.
 #[pyclass(frozen, module = "worldwire.mxo")]
 pub(crate) struct Ticket(LoginTicket);
 
 #[pymethods]
 impl Ticket {
-    /// The characters: ID, name, and the number of the world.
+    /// The characters: ID, name, and world number.
     #[getter]
     fn characters(&self) -> Vec<(u64, String, u16)> {
         let characters = self.0.characters.iter();
@@ -153,11 +153,11 @@ impl Ticket {
     }
 }
 
-/// A session at a margin server of MxO, without I/O.
+/// A session with an MxO margin server, without I/O.
 #[pyclass(module = "worldwire.mxo")]
 pub(crate) struct MarginLogin(MarginClient);
 
-/// What happens: its kind, bytes, a number, and a text.
+/// An event: its kind, bytes, a number, and a text.
 type Report<'py> = (&'static str, Bound<'py, PyBytes>, u64, String);
 
 #[pymethods]
@@ -210,7 +210,7 @@ impl MarginLogin {
         Ok(())
     }
 
-    /// Creates a character with the name that was reserved, given an encoded request.
+    /// Creates a character with the reserved name, given an encoded request.
     fn create(&mut self, data: &[u8]) {
         if let Ok(LoginMessage::MarginClient(message)) =
             LoginMessage::decode_strictly(data, Channel::Margin, Side::Client)

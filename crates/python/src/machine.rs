@@ -41,11 +41,11 @@ enum Family {
     Uru(Box<uru::Connection>),
 }
 
-/// What Python sees of an event: its kind, the sender, the codec of the bytes, the bytes, and a
+/// An event as Python sees it: its kind, the sender, the codec of the bytes, the bytes, and a
 /// text.
 type Shown<'py> = (&'static str, Option<&'static str>, Option<String>, Bound<'py, PyBytes>, String);
 
-/// The same before it becomes a Python object.
+/// An event before it becomes a Python object.
 struct Seen {
     kind: &'static str,
     from: Option<Side>,
@@ -54,7 +54,7 @@ struct Seen {
     text: String,
 }
 
-/// Evaluates an expression for the connection of whichever family.
+/// Evaluates an expression for the connection, whatever its family.
 macro_rules! each {
     ($family:expr, $connection:ident => $do:expr) => {
         match $family {
@@ -82,7 +82,7 @@ impl Machine {
         Ok(Self { machine: Family::Ki(Box::new(machine)), side })
     }
 
-    /// An MxO connection over UDP, for a session that the margin server assigned. `times` are those
+    /// An MxO connection over UDP, for a session assigned by the margin server. `times` are those
     /// of [`ki`](Self::ki).
     #[staticmethod]
     fn mxo(
@@ -119,7 +119,7 @@ impl Machine {
             "auth" => Channel::Auth,
             "margin" => Channel::Margin,
             other => {
-                let text = format!("channel is \"auth\" or \"margin\", not {other:?}");
+                let text = format!("channel must be \"auth\" or \"margin\", not {other:?}");
                 return Err(PyValueError::new_err(text));
             }
         };
@@ -150,8 +150,9 @@ impl Machine {
         Ok(Self { machine: Family::Tera(Box::new(machine)), side })
     }
 
-    /// An Uru connection. Without a key for the service, a client asks for a plain connection, and
-    /// a server without any keys accepts one. A server given a build admits no others.
+    /// An Uru connection. Without a key for the service, a client requests an unencrypted
+    /// connection, and a server without any keys accepts it. A server given a build admits no
+    /// other builds.
     #[staticmethod]
     fn uru(
         py: Python<'_>,
@@ -180,7 +181,7 @@ impl Machine {
             "file" => (Service::File, None),
             other => {
                 let text = format!(
-                    "service is \"gatekeeper\", \"auth\", \"game\" or \"file\", not {other:?}"
+                    "service must be \"gatekeeper\", \"auth\", \"game\" or \"file\", not {other:?}"
                 );
                 return Err(PyValueError::new_err(text));
             }
@@ -198,7 +199,7 @@ impl Machine {
         Ok(Self { machine: Family::Uru(Box::new(machine)), side })
     }
 
-    /// Handles bytes of the other side's stream; over UDP, a datagram.
+    /// Handles bytes from the other side's stream; over UDP, a datagram.
     fn receive(&mut self, data: Cow<'_, [u8]>, now: f64) -> PyResult<()> {
         let (from, now) = (self.side.other(), time(now)?);
         let input = match &self.machine {
@@ -287,7 +288,7 @@ impl Machine {
         })
     }
 
-    /// Encrypts an MxO connection on the margin channel from here on.
+    /// From now on, encrypts an MxO connection on the margin channel.
     fn set_key(&mut self, key: [u8; 16]) -> PyResult<()> {
         let Family::MxoLogin(it, _) = &mut self.machine else {
             return Err(PyValueError::new_err("only MxO's margin channel takes a key"));
@@ -296,7 +297,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The session of a KI connection: its ID, and seconds and milliseconds of its offer.
+    /// A KI connection's session: its ID, and the seconds and milliseconds of its offer.
     fn ki_session(&self) -> Option<(u16, i64, u32)> {
         let Family::Ki(it) = &self.machine else { return None };
         it.salt().map(|salt| (salt.session_id, salt.seconds, salt.millis))
@@ -317,7 +318,7 @@ impl Machine {
         each!(&self.machine, it => it.is_closed())
     }
 
-    /// How many bytes wait to be sent.
+    /// How many bytes are waiting to be sent.
     #[getter]
     fn queued_bytes(&self) -> usize {
         let to = self.side.other();
@@ -359,7 +360,7 @@ impl Machine {
     }
 }
 
-/// Collects a connection's events. `content` gives the codec and the bytes of a message.
+/// Collects a connection's events. `content` returns a message's codec and bytes.
 fn collect<C: Connection>(
     connection: &mut C,
     all: &mut Vec<Seen>,

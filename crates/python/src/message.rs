@@ -20,7 +20,7 @@ use crate::values::json_of;
 
 /// A message that outlives the capture it was read from.
 pub(crate) struct StoredMessage {
-    /// The values of this message and of some others.
+    /// The values of this message and of the others in its batch.
     values: Arc<Stored>,
     /// The index of its head.
     head: usize,
@@ -50,15 +50,15 @@ pub(crate) struct MessageHead {
     encoder: Option<Arc<dyn LineEncoder>>,
 }
 
-/// The name of a message. Names that are only numbers are not kept for the whole process.
+/// The name of a message. Names that are only numbers are not cached for the whole process.
 enum MessageName {
     Kept(&'static Name),
     Own(Box<str>),
 }
 
 impl MessageHead {
-    /// Keeps an item, given its name and tree. Its values are added to `values`. `line` is room for a
-    /// text, which is cheaper than a new one for every message.
+    /// Keeps an item, given its name and tree. Its values are added to `values`. `line` is a buffer
+    /// for text, which is cheaper than a new one for every message.
     pub(crate) fn of(
         item: &Item<'_>,
         name: &str,
@@ -187,7 +187,7 @@ impl Message {
     }
 
     fn changed(&self, changes: &Bound<'_, PyMapping>) -> Result<Json, Fault> {
-        /// The maximum number of places that one path can lead to.
+        /// The maximum number of places to which one path can lead.
         const MAX_PLACES: usize = 1 << 20;
         let failed = |error: &Error| Fault::of(Class::Encode, error);
         let mut line = parse(&self.stored.line(Style::default()))
@@ -280,7 +280,7 @@ impl Message {
         self.stored.head().stamp.time.0
     }
 
-    /// The seconds since the first packet of the capture.
+    /// Seconds since the first packet of the capture.
     #[getter]
     fn elapsed(&self) -> f64 {
         self.stored.head().stamp.since.as_secs_f64()
@@ -322,13 +322,13 @@ impl Message {
         PyBytes::new(py, self.stored.data(&self.stored.head().bytes))
     }
 
-    /// The decrypted bytes without the frame: what `encode` returns, and what `range` counts from.
+    /// The decrypted bytes without the frame. `encode` returns these, and `range` counts from them.
     #[getter]
     fn body<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, self.stored.data(&self.stored.head().body))
     }
 
-    /// The first byte in the sender's stream, and the one after the last.
+    /// The start and end (exclusive) in the sender's stream, in bytes.
     #[getter]
     fn position(&self) -> (u64, u64) {
         (self.stored.head().position.start, self.stored.head().position.end)
@@ -340,7 +340,7 @@ impl Message {
         self.stored.head().error.as_deref()
     }
 
-    /// Whether it is a note about the conversation instead of a message.
+    /// Whether this is a note about the conversation rather than a message.
     #[getter]
     fn is_note(&self) -> bool {
         self.stored.head().is_note
@@ -353,8 +353,8 @@ impl Message {
         self.stored.line(Style { safe })
     }
 
-    /// The first byte of a field in `body`, and the one after its last. For a field inside a
-    /// compressed part, the range is that of the whole part.
+    /// The start and end (exclusive) of a field in `body`. For a field inside a compressed part,
+    /// the range is that of the whole part.
     fn range(&self, path: &str) -> PyResult<(u32, u32)> {
         let bytes = self.stored.values.bytes(self.node(path)?);
         Ok((bytes.start, bytes.end))

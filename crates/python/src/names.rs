@@ -1,7 +1,7 @@
-//! Names of fields and values, each kept once in the process.
+//! Names of fields and values, each stored once per process.
 //!
-//! Nearly all text that a message needs as a Python object is one of a few thousand names. Keeping
-//! their Python strings makes reading fields several times faster than making new ones.
+//! Nearly all text that a message needs as a Python object is one of a few thousand names. Caching
+//! their Python strings makes reading fields several times faster than creating new ones.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,13 +12,13 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
-/// The maximum number of names that are kept. Names can come from the user's files, so there must
-/// be one; definitions of all families together have about 30,000.
+/// The maximum number of cached names. There must be one, because names can come from the user's
+/// files; all families' definitions together have about 30,000.
 const MAX_NAMES: usize = 1 << 16;
-/// Longer names are not kept.
+/// Longer names are not cached.
 const MAX_NAME_BYTES: usize = 128;
 
-/// A name that is kept until the process ends.
+/// A name that is cached until the process ends.
 pub(crate) struct Name {
     text: Box<str>,
     object: PyOnceLock<Py<PyString>>,
@@ -29,12 +29,12 @@ type Known = HashMap<&'static str, &'static Name, RandomState>;
 static NAMES: Mutex<Option<Known>> = Mutex::new(None);
 
 thread_local! {
-    /// The names that this thread has met, found without a lock.
+    /// The names that this thread has encountered, found without a lock.
     static MET: RefCell<Known> = RefCell::default();
 }
 
 impl Name {
-    /// The name with this text. `None` if it is too long, or too many are kept.
+    /// The name with this text. `None` if it is too long or too many are cached.
     pub(crate) fn of(text: &str) -> Option<&'static Self> {
         if text.len() > MAX_NAME_BYTES {
             return None;

@@ -1,4 +1,4 @@
-//! Reads a capture in the background, on threads without the interpreter.
+//! Reads a capture in the background, on threads that do not hold the interpreter lock.
 
 use std::cell::RefCell;
 use std::io::{self, Read};
@@ -16,7 +16,7 @@ use worldwire_dissect::{Dissection, Item, Options, Overview, Scratch, Sink, catc
 use crate::error::{Class, Fault};
 use crate::source::Source;
 
-/// A capture that is not being read yet.
+/// A capture whose reading has not started yet.
 pub(crate) struct Plan {
     pub(crate) source: Source,
     pub(crate) options: Options,
@@ -31,7 +31,7 @@ pub(crate) struct Selection {
     pub(crate) notes: bool,
 }
 
-/// What messages are turned into.
+/// The form into which messages are turned.
 pub(crate) trait Harvest: Send + Sync + 'static {
     /// Collects the results of a batch.
     type Batch: Sink + 'static;
@@ -41,7 +41,7 @@ pub(crate) trait Harvest: Send + Sync + 'static {
     /// Adds a selected message, given its name and tree.
     fn keep(&self, item: &Item<'_>, name: &str, tree: &Tree<'_>, batch: &mut Self::Batch);
 
-    /// Takes every conversation, once it or the capture has ended.
+    /// Receives every conversation once it or the capture has ended.
     fn conversation(&self, overview: &Overview) {
         let _ = overview;
     }
@@ -55,26 +55,26 @@ pub(crate) trait Harvest: Send + Sync + 'static {
 /// What the background threads send.
 pub(crate) enum Report<B> {
     Batch(B),
-    /// Nothing follows.
+    /// The end.
     End(Result<(), Fault>),
 }
 
 /// How many batches can wait for the interpreter. Each has at most a few megabytes of packets.
 const MAX_WAITING: usize = 2;
 
-/// Threads on all cores. A capture has its own, because one of them waits for Python.
+/// Threads on all cores. Each capture has its own, because one of them waits for Python.
 fn pool() -> io::Result<ThreadPool> {
     let pool = ThreadPoolBuilder::new().thread_name(|_| "worldwire".to_owned()).build();
     pool.map_err(io::Error::other)
 }
 
-/// Threads on all cores, for tasks that wait for nothing. They are kept for the next task, because
-/// starting them takes longer than a small one.
+/// Threads on all cores, for tasks that never wait. They are kept for the next task, because
+/// starting them takes longer than a small task.
 pub(crate) fn shared_pool() -> io::Result<Arc<ThreadPool>> {
-    /// With the process that started it: a forked process does not have the threads.
+    /// With the ID of the process that started them, because a forked process lacks the threads.
     static SHARED: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
     let process = std::process::id();
-    // If the process was forked while another thread held the lock, nobody returns it.
+    // If the process was forked while another thread held the lock, nobody releases it.
     let Ok(mut shared) = SHARED.try_lock() else { return pool().map(Arc::new) };
     match &*shared {
         Some((owner, pool)) if *owner == process => Ok(Arc::clone(pool)),
@@ -88,7 +88,7 @@ pub(crate) fn shared_pool() -> io::Result<Arc<ThreadPool>> {
 }
 
 impl Plan {
-    /// Starts to read. Reading stops when the receiver is dropped.
+    /// Starts reading. Reading stops when the receiver is dropped.
     pub(crate) fn start<H: Harvest>(self, harvest: H) -> io::Result<Receiver<Report<H::Batch>>> {
         let (sender, receiver) = sync_channel(MAX_WAITING);
         pool()?.spawn(move || {
@@ -147,7 +147,7 @@ struct Reading<H: Harvest> {
 }
 
 impl<H: Harvest> Reading<H> {
-    /// Reads the current batch and sends its messages. An error if reading must stop.
+    /// Reads the current batch and sends its messages. Fails if reading must stop.
     fn run(&mut self) -> io::Result<()> {
         let Self { dissection, selection, harvest, sender, fault } = self;
         let (selection, harvest) = (&*selection, &*harvest);
@@ -157,7 +157,7 @@ impl<H: Harvest> Reading<H> {
             selection.pass(item, scratch, H::NEEDS_FIELDS, keep);
         };
         dissection.run(&show, &mut batch, |_| ());
-        // Also frees their memory.
+        // This also frees the conversations' memory.
         dissection.take_closed().iter().for_each(|overview| harvest.conversation(overview));
         let ambiguity = selection.filter.as_ref().and_then(Filter::ambiguity);
         let ambiguity = ambiguity.map(|it| Fault::new(Class::Filter, format!("filter: {it}")));

@@ -28,7 +28,7 @@ impl Record {
     /// Its value as JSON.
     ///
     /// # Errors
-    /// If a name occurs twice, which JSON cannot express.
+    /// If a name occurs twice, which JSON cannot represent.
     pub(crate) fn json(&self) -> Result<Json, Error> {
         let mut text = String::new();
         self.stored.push_json(self.node, Style::default(), &mut text);
@@ -40,13 +40,13 @@ impl Record {
         child.or_else(|| self.stored.find(self.node, name).filter(|_| !name.is_empty()))
     }
 
-    /// What is wrong with a name.
+    /// The error for an unknown name.
     fn missing(&self, name: &str) -> String {
         let names: Vec<&str> = self.names().collect();
         match nearest(name, names.iter().copied()) {
             Some(near) => format!("no field `{name}`; did you mean `{near}`?"),
             None if names.is_empty() => format!("no field `{name}`: the record has no fields"),
-            None => format!("no field `{name}`; there are {}", names.join(", ")),
+            None => format!("no field `{name}`; the fields are {}", names.join(", ")),
         }
     }
 
@@ -55,7 +55,7 @@ impl Record {
     }
 }
 
-/// The error text for a field that somebody tries to set.
+/// The error text for an attempt to set a field.
 fn read_only(name: &str) -> String {
     format!(
         "`{name}` cannot be set: fields are read-only. Pass new values to the `encode` of the \
@@ -117,7 +117,7 @@ impl Record {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        /// A longer text is cut.
+        /// Longer text is truncated.
         const MAX: usize = 1000;
         let text = self.to_dict(py)?.repr()?.to_string();
         Ok(match text.char_indices().nth(MAX) {
@@ -126,20 +126,20 @@ impl Record {
         })
     }
 
-    /// The names of the fields.
+    /// The field names.
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let names: Vec<_> =
             self.stored.children(self.node).map(|it| name_object(py, &self.stored, it)).collect();
         PyList::new(py, names)
     }
 
-    /// The values of the fields.
+    /// The field values.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let values = self.stored.children(self.node).map(|child| object(py, &self.stored, child));
         PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// The names and values of the fields.
+    /// The field names and values.
     fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let items = self.stored.children(self.node).map(|child| {
             let name = name_object(py, &self.stored, child).into_any();

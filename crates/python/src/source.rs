@@ -83,7 +83,7 @@ impl Read for Object {
                     Err(_) => Ok(bytes.cast::<PyByteArray>()?.to_vec()),
                 }
             })
-            .ok_or_else(|| io::Error::other("Python has ended"))?
+            .ok_or_else(|| io::Error::other("the Python interpreter has shut down"))?
             .map_err(|error| io::Error::other(error.to_string()))?;
         }
         let rest = self.rest.get(self.at..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Decoded values that own everything they need, and outlive the capture they were read from.
+//! Decoded values that own everything they need and outlive the capture they were read from.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -23,7 +23,7 @@ use crate::record::Record;
 pub(crate) struct Stored {
     heads: Vec<MessageHead>,
     nodes: Vec<Node>,
-    /// For each tree, the decoded bytes, and what the owner keeps with them, followed by text and
+    /// For each tree, the decoded bytes and what the owner keeps with them, followed by text and
     /// bytes that do not occur in them.
     data: Vec<u8>,
     /// Set if data was left out because of [`MAX_DATA`].
@@ -43,7 +43,7 @@ struct Node {
     bytes: (u32, u32),
 }
 
-/// A name: kept in the process, or in `data`.
+/// A name: cached in the process, or in `data`.
 #[derive(Clone, Copy)]
 enum Label {
     Kept(&'static Name),
@@ -69,7 +69,7 @@ enum Held {
 }
 
 impl Stored {
-    /// Nothing yet, with room for this many messages of usual size.
+    /// Empty, with capacity for this many messages of the usual size.
     pub(crate) fn expecting(messages: usize) -> Self {
         Self {
             heads: Vec::with_capacity(messages),
@@ -79,7 +79,7 @@ impl Stored {
         }
     }
 
-    /// Frees unused room, if it is a large part.
+    /// Frees unused capacity if it is a large part of the whole.
     pub(crate) fn trim(&mut self) {
         fn trim<T>(room: &mut Vec<T>) {
             if room.capacity() / 2 > room.len() {
@@ -105,12 +105,12 @@ impl Stored {
         &self.heads
     }
 
-    /// Keeps some bytes, and returns their place.
+    /// Stores bytes and returns their position.
     pub(crate) fn keep(&mut self, bytes: &[u8]) -> Range<u32> {
         self.append(bytes).map_or(0..0, |(start, end)| start..end)
     }
 
-    /// Copies a tree, and returns the index of its top node. The roots become children of the top
+    /// Copies a tree and returns the index of its top node. The roots become children of the top
     /// node or, if `top` is given, that node becomes the top node. `body` is what the tree was decoded
     /// from, and is kept from `start`.
     pub(crate) fn add(
@@ -133,7 +133,7 @@ impl Stored {
         index
     }
 
-    /// Adds a record with one text, such as a note, and returns its index.
+    /// Adds a record with a single text, such as a note, and returns its index.
     pub(crate) fn add_text(&mut self, name: &str, text: &str) -> u32 {
         let (index, empty) = (self.end(), self.label(""));
         let (name, value) = (self.label(name), self.text(text));
@@ -143,7 +143,7 @@ impl Stored {
         index
     }
 
-    /// Why a value is missing since the last call, if one is.
+    /// Why a value has been left out since the last call, if one has.
     pub(crate) fn take_error(&mut self) -> Option<Error> {
         self.error.take()
     }
@@ -154,7 +154,7 @@ impl Stored {
         heads + self.nodes.len() * size_of::<Node>() + self.data.len()
     }
 
-    /// Bytes that were kept.
+    /// Stored bytes.
     pub(crate) fn data(&self, place: Range<u32>) -> &[u8] {
         self.bytes_at(place.start, place.end)
     }
@@ -183,7 +183,7 @@ impl Stored {
         })
     }
 
-    /// The child of that name.
+    /// The child with this name.
     pub(crate) fn child(&self, node: u32, name: &str) -> Option<u32> {
         self.children(node).find(|child| self.name(*child) == name)
     }
@@ -276,7 +276,7 @@ impl Stored {
         self.append(text.as_bytes()).map_or(Held::Null, |(start, end)| Held::Text(start, end))
     }
 
-    /// Appends to the data, and returns the position.
+    /// Appends to the data and returns the position.
     fn append(&mut self, bytes: &[u8]) -> Option<(u32, u32)> {
         let (start, end) = (self.data.len(), self.data.len().saturating_add(bytes.len()));
         if end > MAX_DATA {
@@ -305,7 +305,7 @@ impl<'t, 'n> Copying<'_, 't, 'n> {
         self.close(at);
     }
 
-    /// The depth is that of the tree, which has a limit.
+    /// The recursion is as deep as the tree, whose depth has a limit.
     fn node(&mut self, node: NodeRef<'_, '_>) {
         let at = self.stored.nodes.len();
         let value = self.value(node);

@@ -4,21 +4,23 @@ use std::sync::Arc;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
-    Array as _, ArrayRef, BinaryArray, BooleanArray, Float64Array, Int64Array, NullArray,
+    Array, ArrayRef, BinaryArray, BooleanArray, Float64Array, Int64Array, ListArray, NullArray,
     RecordBatch, RecordBatchIterator, StringArray, TimestampNanosecondArray, UInt64Array,
 };
+use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyByteArray, PyBytes, PyCapsule, PyDict, PyList};
-use worldwire_core::Tree;
+use pyo3::types::{IntoPyDict, PyByteArray, PyBytes, PyCapsule, PyDict, PyList, PyTuple};
 use worldwire_core::json::hex;
+use worldwire_core::{Tree, nearest};
 use worldwire_dissect::Item;
 use worldwire_dissect::filter::{Column, ColumnCell, Subject};
 
 use crate::error::{Class, Fault};
 use crate::reading::Harvest;
 
-/// A row: a value, if the message has one, for each column.
+/// A row: for each column, a value if the message has one.
 pub(crate) type Row = Box<[Option<ColumnCell>]>;
 
 /// Turns messages into rows.
@@ -43,7 +45,14 @@ impl Harvest for Columns {
     }
 }
 
-/// Columns of values, one row for each message, for anything that reads Arrow's C streams.
+/// The values of a column.
+pub(crate) enum Cells {
+    Single(Vec<Option<ColumnCell>>),
+    /// A list in each row.
+    Lists(Vec<Option<Vec<ColumnCell>>>),
+}
+
+/// Columns of values, one row for each message or object, for anything that reads Arrow's C streams.
 #[pyclass(frozen, module = "worldwire")]
 pub(crate) struct Table {
     batch: RecordBatch,
@@ -61,8 +70,28 @@ impl Table {
         self.batch.num_rows()
     }
 
-    /// A NumPy array for each column, by name. If a message lacks the field, whole numbers and
-    /// booleans become a masked array. In other columns, its value is NaN, NaT or None.
+    /// The values of a column. Times are nanoseconds since 1970.
+    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
+        match self.batch.column_by_name(name) {
+            Some(array) => list(py, array),
+            None => {
+                let names = self.column_names();
+                let near = nearest(name, names.iter().map(|name| &**name));
+                let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+                Err(PyKeyError::new_err(format!("the table has no column `{name}`{hint}")))
+            }
+        }
+    }
+
+    /// The values of each row, as a tuple.
+    fn rows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let columns = self.batch.columns().iter().map(|array| list(py, array));
+        let columns = PyTuple::new(py, columns.collect::<PyResult<Vec<_>>>()?)?;
+        py.import("builtins")?.getattr("zip")?.call1(columns)
+    }
+
+    /// A NumPy array for each column, by name. If a row lacks the value, columns of whole numbers
+    /// and booleans become masked arrays. In other columns, its value is NaN, NaT or None.
     pub(crate) fn to_numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let arrays = PyDict::new(py);
         for (field, array) in self.batch.schema_ref().fields().iter().zip(self.batch.columns()) {
@@ -100,7 +129,16 @@ impl Table {
                 column.push(cell.filter(|cell| *cell != ColumnCell::Null));
             }
         }
-        let arrays: Vec<ArrayRef> = cells.into_iter().map(array).collect();
+        Self::of_columns(columns, cells.into_iter().map(Cells::Single).collect())
+    }
+
+    /// The table of these columns, which have the same number of rows.
+    pub(crate) fn of_columns(columns: &[String], cells: Vec<Cells>) -> Result<Self, Fault> {
+        let arrays = cells.into_iter().map(|cells| match cells {
+            Cells::Single(cells) => Ok(array(cells)),
+            Cells::Lists(lists) => list_array(lists),
+        });
+        let arrays: Vec<ArrayRef> = arrays.collect::<Result<_, Fault>>()?;
         let fields = columns.iter().zip(&arrays);
         let fields = fields.map(|(name, array)| Field::new(name, array.data_type().clone(), true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
@@ -213,6 +251,23 @@ fn array(cells: Vec<Option<ColumnCell>>) -> ArrayRef {
     }
 }
 
+fn list_array(lists: Vec<Option<Vec<ColumnCell>>>) -> Result<ArrayRef, Fault> {
+    let nulls: NullBuffer = lists.iter().map(Option::is_some).collect();
+    let lengths = lists.iter().map(|list| list.as_ref().map_or(0, Vec::len));
+    let items: usize = lengths.clone().sum();
+    if i32::try_from(items).is_err() {
+        let problem = format!("a column with {items} elements in lists; read fewer files at once");
+        return Err(Fault::new(Class::Limit, problem));
+    }
+    let offsets = OffsetBuffer::from_lengths(lengths);
+    let is_null = |cell: &ColumnCell| *cell == ColumnCell::Null;
+    let cells = lists.into_iter().flatten().flatten();
+    let values = array(cells.map(|cell| Some(cell).filter(|cell| !is_null(cell))).collect());
+    let item = Arc::new(Field::new_list_field(values.data_type().clone(), true));
+    let array = ListArray::try_new(item, offsets, values, Some(nulls));
+    Ok(Arc::new(array.map_err(|error| Fault::new(Class::Capture, error))?))
+}
+
 /// The text of a value, as tables show it.
 fn text(cell: ColumnCell) -> String {
     let mut text = String::new();
@@ -262,16 +317,47 @@ fn numpy<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>> 
         return fixed(values.flat_map(f64::to_ne_bytes).collect(), "float64");
     }
     if let Some(values) = any.downcast_ref::<TimestampNanosecondArray>() {
-        // NumPy's NaT.
+        // The minimum is NumPy's NaT.
         let values = values.iter().map(|value| value.unwrap_or(i64::MIN));
         return fixed(values.flat_map(i64::to_ne_bytes).collect(), "datetime64[ns]");
     }
-    let objects = match (any.downcast_ref::<StringArray>(), any.downcast_ref::<BinaryArray>()) {
-        (Some(texts), _) => PyList::new(py, texts.iter())?,
-        (_, Some(values)) => {
-            PyList::new(py, values.iter().map(|value| value.map(|it| PyBytes::new(py, it))))?
-        }
-        _ => PyList::new(py, (0..array.len()).map(|_| py.None()))?,
-    };
+    let objects = list(py, array)?;
+    if any.is::<ListArray>() {
+        // NumPy takes lists in a list for another dimension.
+        let lists = numpy.call_method1("empty", (objects.len(), "object"))?;
+        objects.iter().enumerate().try_for_each(|(row, list)| lists.set_item(row, list))?;
+        return Ok(lists);
+    }
     numpy.call_method1("array", (objects, "object"))
+}
+
+/// The values of an Arrow array.
+fn list<'py>(py: Python<'py>, array: &dyn Array) -> PyResult<Bound<'py, PyList>> {
+    let any = array.as_any();
+    if let Some(values) = any.downcast_ref::<Int64Array>() {
+        return PyList::new(py, values.iter());
+    }
+    if let Some(values) = any.downcast_ref::<UInt64Array>() {
+        return PyList::new(py, values.iter());
+    }
+    if let Some(values) = any.downcast_ref::<Float64Array>() {
+        return PyList::new(py, values.iter());
+    }
+    if let Some(values) = any.downcast_ref::<BooleanArray>() {
+        return PyList::new(py, values.iter());
+    }
+    if let Some(values) = any.downcast_ref::<StringArray>() {
+        return PyList::new(py, values.iter());
+    }
+    if let Some(values) = any.downcast_ref::<BinaryArray>() {
+        return PyList::new(py, values.iter().map(|value| value.map(|it| PyBytes::new(py, it))));
+    }
+    if let Some(values) = any.downcast_ref::<TimestampNanosecondArray>() {
+        return PyList::new(py, values.iter());
+    }
+    if let Some(values) = any.downcast_ref::<ListArray>() {
+        let lists = values.iter().map(|value| value.map(|value| list(py, &value)).transpose());
+        return PyList::new(py, lists.collect::<PyResult<Vec<_>>>()?);
+    }
+    PyList::new(py, (0..array.len()).map(|_| py.None()))
 }

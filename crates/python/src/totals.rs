@@ -1,4 +1,4 @@
-//! Sums over captures.
+//! Statistics of captures.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,8 +10,8 @@ use worldwire_dissect::{Item, Overview};
 use crate::capture::Capture;
 use crate::reading::Harvest;
 
-/// Reads a capture to its end. Returns the JSON that `worldwire stats --json` prints and, if not all
-/// of the capture can be read, the exception.
+/// Reads a capture to its end. Returns the JSON that `worldwire stats --json` prints and, if the
+/// capture cannot be read completely, the exception.
 #[pyfunction]
 pub(crate) fn totals(py: Python<'_>, capture: &Capture) -> PyResult<(String, Option<Py<PyAny>>)> {
     let (stream, is_filtered) = capture.selected(py);

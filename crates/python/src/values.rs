@@ -10,12 +10,12 @@ use worldwire_core::{Error, Limits};
 
 use crate::record::Record;
 
-/// The JSON of a value: a whole number, float, text, `bytes`, `bool`, `None`, a list or tuple, a
-/// mapping with texts as keys, or a record.
+/// The JSON of a value: a whole number, float, string, `bytes`, `bool`, `None`, a list or tuple, a
+/// mapping with strings as keys, or a record.
 ///
 /// # Errors
 /// Other types, whole numbers of more than 64 bits, values nested too deeply, and too many values.
-/// The error has the path to the value.
+/// The error contains the path to the value.
 pub(crate) fn json_of(value: &Bound<'_, PyAny>) -> Result<Json, Error> {
     Values { count: 0 }.json(value, 0)
 }
@@ -73,7 +73,8 @@ impl Values {
             return whole(&index);
         }
         let name = value.get_type().name();
-        let found = name.map_or_else(|_| "another type".to_owned(), |name| name.to_string());
+        let found =
+            name.map_or_else(|_| "a value of another type".to_owned(), |name| name.to_string());
         Err(Error::value("a number, text, bytes, list, mapping or None", found))
     }
 
@@ -94,7 +95,7 @@ impl Values {
                 item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>().map_err(failed)?;
             let name = name
                 .extract::<String>()
-                .map_err(|_| Error::value("a text as the name of a field", name.to_string()))?;
+                .map_err(|_| Error::value("a string as the name of a field", name.to_string()))?;
             let json = self.json(&value, depth + 1).map_err(|error| error.inside(&name))?;
             Ok((name, json))
         });

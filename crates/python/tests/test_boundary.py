@@ -1,6 +1,6 @@
 """Everything in the native part, called with random arguments: it returns or raises an `Exception`.
 
-A panic would be a `PanicException`, which is not one, and a crash would end the interpreter.
+A panic would be a `PanicException`, which is not an `Exception`, and a crash would end the interpreter.
 """
 
 import random
@@ -15,12 +15,12 @@ import worldwire._native as native
 from worldwire.ki import Archive, TypeList
 
 CALLS = 60
-# Methods that Python calls on its own.
+# Methods that Python calls itself.
 SPECIAL = "arrow_c_stream contains delitem dir eq exit getattr getitem iter len next repr setattr setitem"
 
 
 class Failing:
-    """Raises an exception whatever is done with it."""
+    """Raises an exception on any use."""
 
     def fail(self, *_: object) -> Any:
         raise RuntimeError("on purpose")
@@ -64,7 +64,7 @@ def values(samples: Path) -> List[Any]:
 
 
 def objects(samples: Path) -> Dict[str, Callable[[], Any]]:
-    """How to make an object of every class."""
+    """Functions that create an object of each class."""
     login, keys = samples / "uru-login.pcapng", samples / "uru-keys.toml"
     pet = (samples / "ki-pet.xml").read_bytes()
 
@@ -143,7 +143,7 @@ def test_methods_take_anything(samples: Path) -> None:
     for name, make in objects(samples).items():
         subject, returned = make(), 0
         for _ in range(CALLS):
-            # Calls change it, so they are not always for a fresh one.
+            # Calls change the object, so not every call gets a new one.
             subject = make() if draw.random() < 0.1 else subject
             member = draw.choice(members(subject))
             try:
@@ -158,5 +158,5 @@ def test_methods_take_anything(samples: Path) -> None:
 def test_every_class_is_covered(samples: Path) -> None:
     covered = {type(make()).__name__ for make in objects(samples).values()}
     classes = {name for name, it in vars(native).items() if isinstance(it, type)}
-    # Only logins at a server make these.
+    # Only logins to a server create these.
     assert classes - covered == {"Ticket", "MarginLogin"}

@@ -13,7 +13,7 @@ import pytest
 
 import worldwire
 
-# Every sample with what it needs, as arguments of the program and of `open`.
+# Every sample with what it needs, as arguments for the program and for `open`.
 CAPTURES: List[Tuple[str, Dict[str, str]]] = [
     ("uru-login.pcapng", {"keys": "uru-keys.toml"}),
     ("uru-age.pcapng", {"keys": "uru-keys.toml", "data": "sdl"}),
@@ -67,7 +67,7 @@ def test_fields_are_those_of_the_json(samples: Path, name: str, needs: Dict[str,
 
 
 def same(from_json: Any, value: Any) -> bool:
-    """Whether a value is the one of the JSON, which writes bytes and some floats as text."""
+    """Whether a value equals its JSON form, in which bytes and some floats are text."""
     if isinstance(value, bytes):
         return bool(from_json == {"$hex": value.hex()})
     if isinstance(value, dict):
@@ -94,7 +94,7 @@ def test_unchanged_messages_encode_to_their_bytes(
         except worldwire.EncodeError as error:
             assert "connection setup" in str(error), message
             continue
-        # The codec of KI's control messages is that of frames.
+        # KI control messages use the codec for frames.
         is_frame = message.family == "ki" and message.name.startswith("control.")
         assert encoded == (message.bytes if is_frame else message.body), message
         assert message.body in message.bytes

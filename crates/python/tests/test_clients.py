@@ -1,4 +1,4 @@
-"""The clients of KI and The Matrix Online, with the program's servers. Skipped if it is not built."""
+"""The clients for KI and The Matrix Online, with the program's servers. Skipped if it is not built."""
 
 import asyncio
 import re
@@ -81,7 +81,7 @@ def test_a_silent_server_is_given_up() -> None:
         server = await asyncio.start_server(silent, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         async with server:
-            with pytest.raises(ConnectionError, match="does not offer a session"):
+            with pytest.raises(ConnectionError, match="did not offer a session"):
                 await Client("127.0.0.1", port, patience=0.05).open()
             login = mxo.log_in("127.0.0.1", "neo", "secret", port=port, patience=0.05)
             with pytest.raises(ConnectionError, match="no answer"):
@@ -180,7 +180,7 @@ def test_names_of_messages_are_those_that_send_takes(samples: Path) -> None:
 def test_a_damaged_message_still_has_a_name() -> None:
     client, server = Connection.ki("client"), Connection.ki("server")
     exchange(client, server)
-    # A position in the queue of two bytes instead of eight.
+    # A queue position of two bytes instead of eight.
     server.send_bytes(bytes([7, 20, 6, 0, 1, 2]))
     (event,) = [event for event in exchange(client, server)[0] if event.kind == "message"]
     assert event.name == "LOGIN.MSG_USER_ADMIT_IND"

@@ -6,6 +6,7 @@ from typing import Any, Dict
 import pytest
 
 import worldwire
+from worldwire.ki import Archive, TypeList
 
 np: Any = pytest.importorskip("numpy")
 pa: Any = pytest.importorskip("pyarrow")
@@ -81,3 +82,27 @@ def test_columns_are_checked(samples: Path) -> None:
         capture.table(["transId"])
     with pytest.raises(TypeError):
         opened(samples).table("transId")
+
+
+def test_columns_can_have_lists(samples: Path, tmp_path: Path) -> None:
+    pet = (samples / "ki-pet.xml").read_bytes()
+    path = tmp_path / "pets.wad"
+    Archive.create(path, {"a": pet, "b": pet})
+    columns = ["$file", "m_snacks[*].m_points", "m_snacks[0].m_points"]
+    table = Archive(path).table("*", columns, TypeList(samples / "ki-types.json"))
+    arrays, arrow = table.to_numpy(), pa.table(table)
+    lists = arrays["m_snacks[*].m_points"]
+    assert lists.shape == (2,) and lists.tolist() == [[25], [25]]
+    assert arrow["m_snacks[*].m_points"].to_pylist() == [[25], [25]]
+    assert [str(kind) for kind in arrow.schema.types] == ["string", "list<item: int64>", "int64"]
+    assert arrays["m_snacks[0].m_points"].sum() == 50
+    assert list(table.rows()) == [("a", [25], 25), ("b", [25], 25)]
+
+
+def test_rows_and_columns_are_those_of_arrow(samples: Path) -> None:
+    table = opened(samples).table(["date", "elapsed", "name", "transId", "challengeHash"])
+    arrow = pa.table(table)
+    for name in table.column_names[1:]:
+        assert table.column(name) == arrow[name].to_pylist()
+    assert table.column("date") == arrow["date"].cast("int64").to_pylist()
+    assert list(table.rows()) == list(zip(*map(table.column, table.column_names)))

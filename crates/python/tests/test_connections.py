@@ -1,4 +1,4 @@
-"""Connections: both ends in one process, over nothing and over asyncio."""
+"""Connections: both ends in one process, without a transport and over asyncio."""
 
 import asyncio
 import random
@@ -13,7 +13,7 @@ from worldwire.uru import Client, Refused
 
 
 def exchange(one: Connection, other: Connection) -> Tuple[List[Event], List[Event]]:
-    """Passes on what both send until neither sends anything, and returns their events."""
+    """Passes on what both sides send until neither sends anything. Returns their events."""
     seen: Tuple[List[Event], List[Event]] = ([], [])
     moved = True
     while moved:
@@ -33,7 +33,7 @@ def names(events: List[Event]) -> List[str]:
 def test_uru_talks_in_both_directions() -> None:
     client = Connection.uru("client", service="auth", build=918)
     server = Connection.uru("server")
-    with pytest.raises(worldwire.Error, match="which service"):
+    with pytest.raises(worldwire.Error, match="has not requested a service"):
         server.send("PingReply", {})
     client.send("ClientRegisterRequest", {"buildId": 918})
     _, at_server = exchange(client, server)
@@ -116,7 +116,7 @@ def test_hostile_bytes_do_no_harm() -> None:
             assert connection.is_closed
     with pytest.raises(ValueError):
         Connection.uru("client").receive(b"", -1.0)
-    with pytest.raises(ValueError, match="service is"):
+    with pytest.raises(ValueError, match="service must be"):
         Connection.uru("client", service="other")  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""The examples in the documentation print what it says."""
+"""The examples in the documentation print the documented output."""
 
 import contextlib
 import io
@@ -12,7 +12,7 @@ BLOCKS = re.compile(r"```python\n(.*?)```(?:\n+```text\n(.*?)```)?", re.DOTALL)
 
 @pytest.mark.parametrize("name", ["docs/python.md", "crates/python/README.md"])
 def test_examples(root: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Plots need it, and no window.
+    # Plots need it and must not open a window.
     pytest.importorskip("matplotlib").use("Agg")
     monkeypatch.chdir(root)
     blocks = BLOCKS.findall((root / name).read_text())

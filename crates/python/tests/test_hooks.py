@@ -1,4 +1,4 @@
-"""Hooks, with a proxy that the tests play."""
+"""Hooks, with the tests acting as the proxy."""
 
 import json
 import os

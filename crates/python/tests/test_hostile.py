@@ -1,4 +1,4 @@
-"""Hostile input raises exceptions, and never ends the interpreter."""
+"""Hostile input raises exceptions and never ends the interpreter."""
 
 import random
 from pathlib import Path

@@ -64,10 +64,10 @@ def test_new_keys_work(samples: Path) -> None:
         (Keys({"auth": UruServer(bytes(64), bytes(64))}), "the key of the auth server: .* 0 bits"),
         (Keys({"auth": UruServer(b"1", bytes(64))}), "n of the auth server must have 64 bytes, not 1"),
         (Keys(droid=b"1"), "the droid key must have 16 bytes, not 1"),
-        (Keys(uru_sessions=[UruSession("mail", bytes(7), bytes(7))]), 'no service "mail"'),
+        (Keys(uru_sessions=[UruSession("mail", bytes(7), bytes(7))]), 'unknown service "mail"'),
         (Keys(ki_streams=[KiStream(0, bytes(16), bytes(16))]), "from 1 to 65535"),
         (Keys(ki_accounts=[KiAccount("ann")]), "either password_hash or ck2"),
-        (Keys(ki_accounts=[KiAccount("ann", password_hash="x")]), "base64 of a SHA-512"),
+        (Keys(ki_accounts=[KiAccount("ann", password_hash="x")]), "a SHA-512 in base64"),
         (Keys(mxo_sessions=[MxoSession(None, b"")]), "must have 16 bytes, not 0"),
     ],
 )

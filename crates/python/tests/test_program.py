@@ -161,7 +161,7 @@ def test_generated_classes_hold_the_messages_of_captures(
         for message in worldwire.open(samples / capture, keys=samples / keys):
             kind = classes.get(message.name)
             if kind is not None:
-                # MxO's login messages have an opcode beside their fields.
+                # MxO login messages have an opcode next to their fields.
                 inner = message.fields.get("fields")
                 made = kind.of(message.fields if inner is None else inner)
                 changes = made.to_dict()

@@ -1,4 +1,4 @@
-"""Sums over captures."""
+"""Statistics of captures."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The client of TERA, with a server made of connections."""
+"""The TERA client, with a server built from connections."""
 
 import asyncio
 from pathlib import Path
@@ -81,7 +81,7 @@ def test_mistakes_and_other_servers_are_reported(samples: Path) -> None:
         for serve, patience in [(silent, 0.05), (other, 20.0)]:
             server, port = await started(serve)
             async with server:
-                with pytest.raises(ConnectionError, match="does not exchange keys"):
+                with pytest.raises(ConnectionError, match="did not exchange keys"):
                     await Client("127.0.0.1", port, data=context, patience=patience).open()
 
     asyncio.run(play())

@@ -12,7 +12,7 @@ use crate::schema::Protocols;
 /// The maximum size in bytes of a frame body that an observer reads.
 pub const MAX_OBSERVED_BYTES: u64 = 64 << 20;
 
-/// The evidence that the other side is alive.
+/// What counts as evidence that the other side is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
     /// A response to the keep-alive, as documented.
@@ -69,8 +69,8 @@ impl Common {
 pub struct ServerConfig {
     /// Clock, heartbeat, bounds.
     pub common: Common,
-    /// Whether offers contain the crypto block "no encryption", as today's official servers send
-    /// it. Default true.
+    /// Whether offers contain the crypto block "no encryption", as the offers of today's official
+    /// servers do. Default true.
     pub offer_crypto_block: bool,
     /// The time a client may take to accept a session (`Timer::Setup`). Default 15 s.
     pub accept_time: Duration,
@@ -87,8 +87,8 @@ pub struct ServerConfig {
     pub max_early_frame_bytes: u32,
     /// How to treat unknown control messages. Default: ignore.
     pub unknown_control: UnknownControl,
-    /// The definitions with the access levels of messages. Without it, all messages are delivered;
-    /// so are messages that it does not define.
+    /// The definitions with the access levels of messages. Messages that they do not define are
+    /// always delivered. Without definitions, all messages are.
     pub protocols: Option<Arc<Protocols>>,
     /// When the server started, on the driver's clock. Keep-alives contain the server's uptime.
     pub started: Duration,
@@ -125,8 +125,8 @@ pub struct ClientConfig {
     /// The time the server may take to offer a session (`Timer::Setup`). Default 15 s.
     pub offer_time: Duration,
     /// Whether to begin with a [`UdpHello`](crate::control::Opcode::UdpHello). Over UDP, the server
-    /// learns of a client only from its first datagram. Unverified: that it is empty. Default
-    /// false.
+    /// learns of a client only from its first datagram. Unverified: that the hello is empty.
+    /// Default false.
     pub says_hello: bool,
 }
 

@@ -12,7 +12,7 @@ use super::event::{News, PieceInfo, Unread};
 use super::sender::{Role, Verdict};
 
 impl Connection {
-    /// Server: returns a piece to deliver, and keeps or ignores any other.
+    /// Server: returns a piece to deliver and keeps or ignores any other.
     pub(super) fn admit_piece(&mut self, piece: Unread) -> Option<Unread> {
         let side = piece.info.side;
         let reason = match self.sender.judge(piece.info.unit) {

@@ -49,7 +49,7 @@ pub enum Ignored {
     /// The session is stale. The server offers a new one, and the client sends its last message
     /// again.
     Stale,
-    /// The session is not accepted yet, and the server does not keep early messages.
+    /// The session has not been accepted yet, and the server does not keep early messages.
     Early,
     /// The session's access level is too low.
     AccessLevel {
@@ -160,7 +160,7 @@ pub struct PieceInfo {
 }
 
 impl PieceInfo {
-    /// Whether it is the first piece of its frame, which has the frame's head.
+    /// Whether it is the first piece of its frame and so includes the frame's head.
     pub(super) fn is_first(&self) -> bool {
         self.message.start > 0
     }

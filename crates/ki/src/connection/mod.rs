@@ -1,7 +1,7 @@
 //! The KI connection as a state machine without I/O: sessions, keep-alives, frames.
 //!
-//! A [`Connection`] follows the contract of [`worldwire_core::connection`], which describes how to
-//! drive it, in all four roles. Particular to KI:
+//! In all four roles, a [`Connection`] follows the contract of [`worldwire_core::connection`],
+//! which describes how to drive it. Specific to KI:
 //!
 //! * The server speaks first and offers a session. Either side may send once the client has
 //!   accepted; messages sent earlier wait.
@@ -10,7 +10,7 @@
 //!   of order, after [`News::Established`].
 //! * Keep-alives and their answers count towards the
 //!   [`Bounds`](worldwire_core::connection::Bounds): if there is no room for one, the connection
-//!   closes, since the other side sends requests without reading the answers.
+//!   closes, because the other side sends requests without reading the answers.
 //! * A datagram that does not consist of whole frames is a separate fault and closes nothing.
 //! * [`RelayConfig`] describes how relays behave.
 //!
@@ -116,8 +116,8 @@ impl Connection {
         connection
     }
 
-    /// Acts as a server and offers this session at once. `session_id` comes from [`SessionIds`];
-    /// release it there when the connection has ended.
+    /// Acts as a server and offers this session immediately. `session_id` comes from
+    /// [`SessionIds`]; release it there when the connection has ended.
     #[must_use]
     pub fn server(config: Arc<ServerConfig>, session_id: u16, now: Duration) -> Self {
         let mut connection = Self::new(Role::Server(Arc::clone(&config)), now);
@@ -133,7 +133,7 @@ impl Connection {
         Self::new(Role::Observer(keys), Duration::ZERO)
     }
 
-    /// Observes both sides of a connection that is already running. Each side is read from the
+    /// Observes both sides of a connection that is already in progress. Each side is read from the
     /// first frame found.
     #[must_use]
     pub fn observer_from_the_middle(keys: Arc<ObserverKeys>) -> Self {
@@ -143,8 +143,8 @@ impl Connection {
     }
 
     /// Relays between a client and a server; see [`Forward`](worldwire_core::connection::Forward).
-    /// A message is replaced by a message as [`RawMessage`](crate::message::RawMessage) encodes it,
-    /// and an unknown control message by a frame with another unknown one.
+    /// The replacement for a message is a message as [`RawMessage`](crate::message::RawMessage)
+    /// encodes it; for an unknown control message, it is a frame with another unknown one.
     #[must_use]
     pub fn relay(config: Arc<RelayConfig>, now: Duration) -> Self {
         let mut connection =
@@ -223,7 +223,7 @@ impl Connection {
         self.pass_unread(side, datagram);
     }
 
-    /// Reads everything complete, before the buffer changes.
+    /// Reads everything that is complete before the buffer changes.
     fn read_up(&mut self, side: Side) {
         loop {
             while let Some(piece) = self.next_piece() {

@@ -36,7 +36,7 @@ impl Connection {
         let Some(key) = stream.open(relay.config.keys.for_session(session_id)) else {
             let session = session_id.map_or(String::new(), |id| format!(" of session {id}"));
             let wanted = format!("the AES key and first nonce{session}");
-            let error = Error::malformed(wanted, "an encrypted stream and no key that fits");
+            let error = Error::malformed(wanted, "none that fits the encrypted stream");
             let error = error.at(stream.position());
             return self.parts_mut().refuse(side, error);
         };

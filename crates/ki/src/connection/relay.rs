@@ -62,7 +62,7 @@ pub struct Way {
     pub(super) is_broken: bool,
     /// Whether the incomplete end of an encrypted stream was forwarded, so nothing can follow.
     is_finished: bool,
-    /// Whether only the next frame will show if the stream is encrypted.
+    /// Whether only the next frame will show whether the stream is encrypted.
     is_undecided: bool,
 }
 
@@ -193,8 +193,8 @@ impl Way {
         self.out.forward_joined(&sealed);
     }
 
-    /// Queues an injected frame. Frames and datagrams are forwarded whole, so it is sent after one
-    /// that has begun, unless that one is held. `is_inside` says that the piece reported last
+    /// Queues an injected frame. Frames and datagrams are forwarded whole, so it waits for one that
+    /// has begun, unless that one is held. `is_inside` says whether the piece reported last
     /// continues a frame.
     pub(super) fn inject(
         &mut self,
@@ -346,13 +346,13 @@ fn is_unknown(opcode: Opcode) -> bool {
     )
 }
 
-/// The message, if the bytes are exactly one.
+/// The message, if the bytes are exactly one message.
 pub(super) fn whole_message(bytes: &[u8]) -> Result<RawMessage<'_>, SendError> {
     let mut reader = Reader::new(bytes);
     match RawMessage::decode(&mut reader, false) {
         Ok(message) if reader.remaining() == 0 => Ok(message),
         _ => {
-            let found = format!("{} other bytes", bytes.len());
+            let found = format!("{} bytes that are not one", bytes.len());
             Err(SendError::Encode(Error::value("one whole DML message", found)))
         }
     }
@@ -366,7 +366,7 @@ fn check_control(bytes: &[u8]) -> Result<(), SendError> {
         return Ok(());
     }
     let wanted = "a frame with an unknown control message";
-    Err(SendError::Encode(Error::value(wanted, "other bytes")))
+    Err(SendError::Encode(Error::value(wanted, "something else")))
 }
 
 /// Checks that a piece may be dropped or replaced.

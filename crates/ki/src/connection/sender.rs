@@ -61,7 +61,7 @@ pub(super) enum Session {
 pub(super) enum Verdict {
     Deliver,
     Ignore(Ignored),
-    /// The session is not accepted yet.
+    /// The session has not been accepted yet.
     Keep,
 }
 
@@ -150,8 +150,9 @@ impl Sender {
     /// Makes the session stale (servers). The client's next message is ignored and answered with an
     /// offer of this new session. The client then sends its last message again.
     ///
-    /// # Errors [`SendError::Role`], [`SendError::NotEstablished`], and [`SendError::Encode`] if
-    /// the ID is 0 or the current session's.
+    /// # Errors
+    /// [`SendError::Role`], [`SendError::NotEstablished`], and [`SendError::Encode`] if the ID is 0
+    /// or the current session's.
     pub fn refresh(&mut self, session_id: u16) -> Result<(), SendError> {
         self.half.closing.check_open()?;
         if !matches!(self.half.role, Role::Server(_)) {
@@ -161,7 +162,10 @@ impl Sender {
             return Err(SendError::NotEstablished);
         };
         if session_id == 0 || session_id == id {
-            let error = Error::value("another session ID", session_id.to_string());
+            let error = Error::value(
+                "a nonzero session ID other than the current one",
+                session_id.to_string(),
+            );
             return Err(SendError::Encode(error));
         }
         self.session = Session::Stale { id, next: session_id };
@@ -244,8 +248,8 @@ impl Sender {
         }
     }
 
-    /// Notes that a client received a message, so its own last one need not be sent again.
-    /// Keep-alives prove nothing, since they may have crossed it on the wire.
+    /// Notes that a client received a message, so its own last message need not be sent again.
+    /// Keep-alives prove nothing, because they may have crossed it on the wire.
     pub(super) fn on_message(&mut self) {
         self.last = None;
     }
@@ -415,7 +419,12 @@ impl Sender {
             Session::Offered { id, previous } => (id, previous),
             // The client accepted twice.
             Session::Established { id } if id == accept.session_id => return Ok(None),
-            _ => return Err(Error::malformed("an offer before the accept", "SessionAccept")),
+            _ => {
+                return Err(Error::malformed(
+                    "",
+                    "SessionAccept arrived without a pending SessionOffer",
+                ));
+            }
         };
         if accept.session_id != session_id {
             let error = Error::malformed(session_id.to_string(), accept.session_id.to_string());
@@ -457,10 +466,9 @@ impl Sender {
 
 impl Inject for Sender {
     /// Sends a message, as [`RawMessage`] encodes it, in a separate frame. Frames and datagrams are
-    /// forwarded whole: while the piece received last continues one, the message is sent after it,
-    /// unless a piece of that side is already held. A message injected into a
-    /// stale session is lost: the server ignores it, and the client sends only its own last message
-    /// again.
+    /// forwarded whole: a message injected within one is sent after it, unless a piece of that side
+    /// is already held. A message injected into a stale session is lost: the server ignores it, and
+    /// the client sends only its own last message again.
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
         let is_established = self.is_established();
         let forwarding = self.half.open_relay()?;

@@ -47,7 +47,7 @@ impl SessionIds {
     /// Allocates an ID for a new session.
     ///
     /// # Errors
-    /// The limit on live sessions, if there are [`MAX_SESSIONS`].
+    /// A limit, if there are already [`MAX_SESSIONS`] live sessions.
     pub fn allocate(&mut self) -> Result<u16> {
         self.find().ok_or_else(|| {
             Error::limit("live sessions", MAX_SESSIONS.into(), u64::from(MAX_SESSIONS) + 1)

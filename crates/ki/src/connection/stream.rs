@@ -59,7 +59,7 @@ enum Encryption {
     Plain,
     /// A handshake has been seen: the next frame may be encrypted.
     Possible,
-    /// Encrypted from this offset on, which is the same on the wire and decrypted.
+    /// Encrypted from this offset on. Up to it, offsets on the wire and decrypted are equal.
     On { opener: Box<Opener>, from: u64 },
 }
 
@@ -110,9 +110,9 @@ impl Stream {
         self.state = ReadState::Searching(Search::new(0, 0));
     }
 
-    /// Adds the next bytes. An observer passes one segment per call, since frames usually begin
-    /// with one. Stops before bytes that cannot be decrypted and returns the rest, which the caller
-    /// passes again after reading everything before it.
+    /// Adds the next bytes. An observer passes one segment per call, because frames usually
+    /// begin with one. Stops before bytes that cannot be decrypted and returns the rest, which the
+    /// caller passes again after reading everything before it.
     pub(super) fn push<'b>(&mut self, mut bytes: &'b [u8]) -> &'b [u8] {
         let whole = bytes.len();
         if let Some(BreakOff { wire, .. }) = &mut self.break_off {
@@ -177,7 +177,7 @@ impl Stream {
         });
     }
 
-    /// Adds a datagram, which ends its last frame. `Some` is the range skipped before it.
+    /// Adds a datagram; its end also ends its last frame. `Some` is the range skipped before it.
     pub(super) fn push_datagram(&mut self, bytes: &[u8]) -> Option<Range<u64>> {
         if self.is_over() || self.break_off.is_some() {
             return None;
@@ -195,8 +195,8 @@ impl Stream {
         passed.filter(|passed| !passed.is_empty())
     }
 
-    /// Returns the next part; a frame then counts as read. Its body may have at most `max` bytes,
-    /// and at most `max_early` before a session is accepted.
+    /// Returns the next part. A returned frame counts as read. Its body may have at most `max`
+    /// bytes, and at most `max_early` before a session is accepted.
     pub(super) fn next(&mut self, max: u64, max_early: Option<u32>) -> Next {
         if let Some(error) = self.oddities.pop_front() {
             return Next::Odd(error);
@@ -439,14 +439,14 @@ impl ReadStream for Stream {
         self.incoming.unread().len().saturating_add(sealed)
     }
 
-    /// On the wire, including tags and nonces.
+    /// The offset on the wire, including tags and nonces.
     fn position(&self) -> u64 {
         self.wire(self.incoming.offset())
     }
 }
 
 /// Whether these bytes begin with a frame: its magic, consistent lengths and fields that are always
-/// 0 are evidence. A single frame is not enough, since it may be embedded in the payload of
+/// 0 are evidence. A single frame is not enough, because it may be embedded in the payload of
 /// another, even at its end.
 fn probe(bytes: &[u8], side: Side, max: u64) -> Probe {
     const FRAME: u32 = 24;

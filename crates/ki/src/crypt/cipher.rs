@@ -19,7 +19,7 @@ pub(super) fn derived_nonce(key: &StreamKey, tag: [u8; BLOCK_BYTES]) -> [u8; BLO
     core::array::from_fn(|at| hash[at])
 }
 
-/// The cipher of one message after another.
+/// Encrypts or decrypts one message after another.
 pub(super) struct Cipher {
     aes: Aes128,
     /// The initial state, copied for every message.
@@ -41,7 +41,7 @@ impl Clone for Cipher {
     }
 }
 
-/// The keystream of a message: after the first block, which encrypts its tag.
+/// The keystream of a message. It starts after the first block, which encrypts the tag.
 fn keystream(aes: &Aes128, first: [u8; BLOCK_BYTES]) -> ctr::Ctr32BE<Aes128> {
     let mut counter = first;
     let [.., a, b, c, d] = counter;
@@ -107,7 +107,7 @@ impl Cipher {
         self.partial.extend_from_slice(rest);
     }
 
-    /// The tag of a message of this many bytes, which must be whole blocks.
+    /// The tag of a message of this many bytes, a multiple of the block size.
     pub(super) fn tag(&self, length: usize) -> [u8; BLOCK_BYTES] {
         let mut hash = self.ghash.clone();
         hash.update(&[lengths(length).into()]);
@@ -118,7 +118,7 @@ impl Cipher {
         tag
     }
 
-    /// Checks the tag in constant time.
+    /// Whether this is the tag of a message of this many bytes, in constant time.
     pub(super) fn is_tag(&self, tag: &[u8; BLOCK_BYTES], length: usize) -> bool {
         self.tag(length).ct_eq(tag).into()
     }

@@ -48,7 +48,7 @@ pub struct Login {
 pub enum LoginSecret {
     /// The password, hashed.
     PasswordHash(Secret),
-    /// The CK2 with which the server answered a login.
+    /// The CK2 from the server's answer to a login.
     Ck2(Secret),
 }
 
@@ -60,7 +60,7 @@ pub enum LoginSecret {
 pub struct OpenedRec1(pub String);
 
 impl KeyFile {
-    /// Reads KI's tables from a TOML file. A text without any makes an empty key file.
+    /// Reads KI's tables from a TOML file. A text without any yields an empty key file.
     ///
     /// # Errors
     /// Every error in the file.
@@ -161,7 +161,7 @@ impl KeyFile {
 const TABLE: &str = "ki";
 const SESSION: &str = "must be a session ID from 1 to 65535";
 
-/// Whether the text has a KI table, so that it must be TOML.
+/// Whether the text has a KI table and must therefore be TOML.
 fn is_ours(text: &str) -> bool {
     text.lines().any(|line| {
         let name = line.trim_start().trim_start_matches('[').trim_start();
@@ -216,7 +216,7 @@ fn login(settings: &mut Settings<'_>, value: &Value<'_>) -> Option<Login> {
             "password" => secrets.push(LoginSecret::PasswordHash(password_hash(&text))),
             "password-hash" => {
                 if let Some(found) = describe_non_hash(&text) {
-                    let wanted = "must be the base64 of a SHA-512, 88 characters, but is";
+                    let wanted = "must be a SHA-512 in base64 (88 characters), but";
                     settings.error(value.span(), format!("{wanted} {found}"));
                 }
                 secrets.push(LoginSecret::PasswordHash(Secret::new(text)));
@@ -232,14 +232,14 @@ fn login(settings: &mut Settings<'_>, value: &Value<'_>) -> Option<Login> {
     Some(Login { user, secret })
 }
 
-/// Describes a text that is not a [`password_hash`], without quoting it, as it may be a secret.
+/// Describes a text that is not a [`password_hash`], without quoting it: it may be a secret.
 fn describe_non_hash(text: &str) -> Option<String> {
     /// The bytes of a SHA-512.
     const SIZE: usize = 64;
     match BASE64.decode(text) {
         Ok(bytes) if bytes.len() == SIZE => None,
-        Ok(bytes) => Some(format!("that of {} bytes", bytes.len())),
-        Err(_) => Some(format!("{} characters of something else", text.chars().count())),
+        Ok(bytes) => Some(format!("encodes {} bytes", bytes.len())),
+        Err(_) => Some(format!("has {} characters that are not base64", text.chars().count())),
     }
 }
 
@@ -252,12 +252,12 @@ mod tests {
         let parse = |hash: &str| {
             KeyFile::parse("k", &format!("[[ki.login]]\npassword-hash = \"{hash}\"\n"))
         };
-        let error = |hash: &str| parse(hash).expect_err("it is wrong")[0].to_string();
-        let wanted = "k:2:17: error: must be the base64 of a SHA-512, 88 characters, but is";
-        assert_eq!(error("abc"), format!("{wanted} 3 characters of something else"));
-        assert_eq!(error("c2VjcmV0"), format!("{wanted} that of 6 bytes"));
+        let error = |hash: &str| parse(hash).expect_err("an invalid hash")[0].to_string();
+        let wanted = "k:2:17: error: must be a SHA-512 in base64 (88 characters), but";
+        assert_eq!(error("abc"), format!("{wanted} has 3 characters that are not base64"));
+        assert_eq!(error("c2VjcmV0"), format!("{wanted} encodes 6 bytes"));
         let hash = password_hash("hunter2");
-        assert_eq!(parse(hash.as_str()).expect("it is right").logins().len(), 1);
+        assert_eq!(parse(hash.as_str()).expect("a valid hash").logins().len(), 1);
     }
 
     #[test]
@@ -266,12 +266,12 @@ mod tests {
                     key = \"000102030405060708090a0b0c0d0e0f\"\n\
                     nonce = \"101112131415161718191a1b1c1d1e1f\"\n\
                     [[ki.login]]\nuser = \"Merle\"\npassword = \"hunter2\"\n";
-        let file = KeyFile::parse("keys", text).expect("it is right");
+        let file = KeyFile::parse("keys", text).expect("a valid key file");
         let (session, key) = file.observer().streams[0];
         assert_eq!((session, key.key[15], key.nonce[0]), (Some(1419), 15, 16));
         assert!(text.contains(&KeyFile::format_stream(session, &key)));
         let written = KeyFile::format_stream(None, &key);
-        let again = KeyFile::parse("keys", &written).expect("it is right");
+        let again = KeyFile::parse("keys", &written).expect("a valid key file");
         assert_eq!(again.observer().streams, [(None, key)]);
         let salt = Salt { session_id: 7, seconds: 1_700_000_000, millis: 1 };
         let sealed = |user, password| Rec1::new(user, &password_hash(password), salt).seal(salt);
@@ -302,7 +302,7 @@ mod tests {
     fn everything_wrong_is_named() {
         let text = "[[ki.stream]]\nsession = 65536\nkey = \"00\"\nnonec = \"\"\n\
                     [[ki.login]]\nuser = \"x\"\n[ki.other]\n";
-        let errors = KeyFile::parse("keys.toml", text).expect_err("it is wrong");
+        let errors = KeyFile::parse("keys.toml", text).expect_err("an invalid key file");
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
         keys.toml:2:11: error: must be a session ID from 1 to 65535
@@ -311,7 +311,7 @@ mod tests {
         keys.toml:5:1: error: needs exactly one of password, password-hash and ck2
         keys.toml:7:5: error: unknown key other; it must be one of stream, login
         ");
-        let errors = KeyFile::parse("keys.toml", "[[ki.stream]\n").expect_err("it is wrong");
+        let errors = KeyFile::parse("keys.toml", "[[ki.stream]\n").expect_err("an unclosed table");
         insta::assert_snapshot!(errors[0], @"keys.toml:1:13: error: unclosed array table, expected `]`");
     }
 }

@@ -147,7 +147,7 @@ pub enum Rec1Error {
     OtherSession {
         /// This connection's session ID.
         wanted: u16,
-        /// The session ID in it.
+        /// The session ID in the Rec1.
         found: u16,
     },
 }
@@ -160,7 +160,7 @@ impl Rec1 {
         Self { session_id: salt.session_id, username: username.to_owned(), ck1 }
     }
 
-    /// Encrypts it.
+    /// Encrypts the proof.
     #[must_use]
     pub fn seal(&self, salt: Salt) -> Vec<u8> {
         let Self { session_id, username, ck1 } = self;
@@ -169,7 +169,7 @@ impl Rec1 {
         data
     }
 
-    /// Decrypts and parses it.
+    /// Decrypts and parses a proof.
     pub fn open(sealed: &[u8], salt: Salt) -> Result<Self, Rec1Error> {
         let mut plain = Zeroizing::new(sealed.to_vec());
         apply_rec1(salt, &mut plain);

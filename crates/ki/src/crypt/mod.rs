@@ -7,7 +7,7 @@
 //! No function generates random numbers itself; random bytes are arguments. Secrets are compared in
 //! constant time, and their types hide them in `Debug`.
 //!
-//! Without the feature `keys`, `keys` and `login` are missing, and no stream key can be made.
+//! Without the feature `keys`, `keys` and `login` are missing, and no stream key can be created.
 
 #[cfg(feature = "keys")]
 mod cipher;

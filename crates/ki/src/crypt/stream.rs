@@ -84,16 +84,16 @@ impl Opener {
     /// of an incomplete chunk is returned before its tag arrives.
     ///
     /// # Errors
-    /// Malformed, if a tag is wrong: either the plaintext returned from that chunk was forged, or
+    /// `Malformed` if a tag is wrong: either the plaintext returned from that chunk was forged, or
     /// the key is not this connection's.
     pub fn open(&mut self, mut bytes: &[u8], plain: &mut Vec<u8>) -> Result<()> {
         self.open_part(&mut bytes, plain, |_| ()).map(drop)
     }
 
-    /// Like [`open`](Self::open), but reports every nonce, and leaves in `bytes` what follows a
-    /// wrong tag and its nonce, which are then the [`rest`](Self::rest). Stops after bytes that
-    /// cannot be decrypted because their chunk's nonce [is missing](Self::skip), and returns their
-    /// number; 0 once everything is read.
+    /// Like [`open`](Self::open), but reports every nonce. After a wrong tag, the tag and its nonce
+    /// are the [`rest`](Self::rest), and the bytes after them stay in `bytes`. Stops after bytes
+    /// that cannot be decrypted because their chunk's nonce [is missing](Self::skip), and returns
+    /// their number, or 0 once everything is read.
     pub(crate) fn open_part(
         &mut self,
         bytes: &mut &[u8],
@@ -131,7 +131,7 @@ impl Opener {
         let is_known = self.chunk == Chunk::Whole && !self.is_torn[0];
         if is_known && !self.stream.cipher.is_tag(tag, self.stream.chunk) {
             let wanted = "the tag of an AES-GCM chunk";
-            return Err(Error::malformed(wanted, "another tag")
+            return Err(Error::malformed(wanted, "a different tag")
                 .hint("is the key from another connection, or were the bytes modified?"));
         }
         Ok(())
@@ -236,7 +236,7 @@ impl Sealer {
         }
     }
 
-    /// Encrypts bytes up to the end of the chunk, and returns the rest.
+    /// Encrypts bytes up to the end of the chunk and returns the rest.
     pub(crate) fn seal_part<'p>(&mut self, plain: &'p [u8], sealed: &mut Vec<u8>) -> &'p [u8] {
         let (now, later) = plain.split_at(plain.len().min(self.stream.left));
         let start = sealed.len();
@@ -255,7 +255,7 @@ impl Sealer {
         self.stream.tag()
     }
 
-    /// Appends the tag of a full chunk and the nonce of the next one, and begins the next one.
+    /// Appends the tag of the full chunk and the nonce of the next chunk, and begins that chunk.
     pub(crate) fn begin_chunk(&mut self, nonce: &[u8; BLOCK_BYTES], sealed: &mut Vec<u8>) {
         sealed.extend_from_slice(&self.stream.tag());
         sealed.extend_from_slice(nonce);
@@ -413,7 +413,7 @@ mod tests {
         let error = opener.open(&out, &mut Vec::new()).expect_err("a byte was modified");
         insta::assert_snapshot!(
             error,
-            @"wanted the tag of an AES-GCM chunk, found another tag; is the key from another connection, or were the bytes modified?"
+            @"wanted the tag of an AES-GCM chunk, found a different tag; is the key from another connection, or were the bytes modified?"
         );
     }
 }

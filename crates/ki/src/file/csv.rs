@@ -20,7 +20,7 @@ impl Table<'_> {
     /// Writes this table without its name.
     ///
     /// # Errors
-    /// Value, if a stated size is wrong: CSV cannot represent it.
+    /// `Value` if a stated size is wrong: CSV cannot represent it.
     pub fn to_csv(&self) -> Result<String> {
         self.check_sizes()?;
         let mut lines = vec![self.columns.iter().map(heading).collect::<Vec<_>>()];
@@ -32,9 +32,9 @@ impl Table<'_> {
         let wrong = self.records.iter().any(|row| row.stated_size.is_some());
         if self.stated_size.is_some() || wrong {
             let name = String::from_utf8_lossy(self.name.as_bytes()).into_owned();
-            return Err(Error::value("records with correct sizes", "wrong ones")
+            return Err(Error::invalid("states wrong sizes, which CSV cannot represent")
                 .inside(&name)
-                .hint("JSON can represent it"));
+                .hint("use JSON instead"));
         }
         Ok(())
     }
@@ -44,7 +44,7 @@ impl TableFile<'_> {
     /// Writes all tables, each after its name.
     ///
     /// # Errors
-    /// Value, if a stated size is wrong: CSV cannot represent it.
+    /// `Value` if a stated size is wrong: CSV cannot represent it.
     pub fn to_csv(&self) -> Result<String> {
         let mut out = String::new();
         for table in &self.tables {
@@ -68,8 +68,7 @@ impl TableFile<'_> {
         // Whether the next line has columns.
         let mut heads = false;
         for (index, record) in reader.records().enumerate() {
-            let record =
-                record.map_err(|error| Error::value("rows of cells", error.to_string()))?;
+            let record = record.map_err(|error| Error::invalid(error.to_string()))?;
             let at = |error: Error| error.about(format!("row {}", index + 1));
             if let Some((name, target_flags)) = section(&record) {
                 let name = string(&name).map_err(at)?;
@@ -100,12 +99,11 @@ fn empty(name: Str<'static>, target_flags: u8) -> Table<'static> {
 pub(super) fn written(lines: &[Vec<String>]) -> Result<String> {
     let mut writer =
         WriterBuilder::new().flexible(true).terminator(Terminator::CRLF).from_writer(Vec::new());
-    let failed = |error: String| Error::value("cells that CSV can represent", error);
     for line in lines {
-        writer.write_record(line).map_err(|error| failed(error.to_string()))?;
+        writer.write_record(line).map_err(|error| Error::invalid(error.to_string()))?;
     }
-    let bytes = writer.into_inner().map_err(|error| failed(error.to_string()))?;
-    String::from_utf8(bytes).map_err(|error| failed(error.to_string()))
+    let bytes = writer.into_inner().map_err(|error| Error::invalid(error.to_string()))?;
+    String::from_utf8(bytes).map_err(|error| Error::invalid(error.to_string()))
 }
 
 fn heading(column: &Column<'_>) -> String {

@@ -114,7 +114,7 @@ impl<'d> PoiFile<'d> {
         })?;
         // A nested list can decode as a flat one that ends too early.
         if reader.remaining() > 0 && is_nested(bytes) {
-            let found = format!("{} more", crate::bytes(reader.remaining()));
+            let found = crate::more_bytes(reader.remaining());
             let error = reader.place_error(Error::malformed("the end of a flat list", found));
             return Err(hinted(error.inside("zone_mobs")));
         }
@@ -191,7 +191,10 @@ impl<'d> PoiFile<'d> {
         let goals = self.goals.iter().enumerate().flat_map(move |(index, goal)| {
             let count = self.zone_names.len();
             let zone = (usize::from(goal.zone_id) >= count).then(|| {
-                format!("goal {index}: zone {} is missing; the file has {count}", goal.zone_id)
+                format!(
+                    "goal {index}: zone {} is missing (zones in the file: {count})",
+                    goal.zone_id
+                )
             });
             let first = *seen.entry(goal.goal_id).or_insert(index);
             let again = (first != index)
@@ -220,14 +223,14 @@ impl<'d> PoiFile<'d> {
     /// Writes the goals as comma-separated values: zone, location, IDs and flags.
     ///
     /// # Errors
-    /// Value, if the table cannot be written; the limit on the text ratio, for many goals in a zone
-    /// with a long name.
+    /// `Value` if the table cannot be written; the limit on zone names, for many goals in a
+    /// zone with a long name.
     pub fn to_csv(&self) -> Result<String> {
         let zones = self.goals.iter().map(|goal| self.zone(goal.zone_id).map_or(0, Text::len));
         let bytes = zones.fold(0, |sum: u64, zone| sum.saturating_add(zone as u64));
         let max = Limits::DEFAULT.text_ratio * (Goal::LEAST * self.goals.len()) as u64;
         if bytes > max {
-            return Err(Error::limit("text ratio", max, bytes));
+            return Err(Error::limit("bytes of zone names", max, bytes));
         }
         let mut rows = vec![
             [
@@ -353,7 +356,7 @@ mod tests {
     fn every_problem_is_reported() {
         let problems: Vec<String> = sample_file().check().collect();
         insta::assert_snapshot!(problems.join("\n"), @r#"
-        goal 1: zone 9 is missing; the file has 1
+        goal 1: zone 9 is missing (zones in the file: 1)
         goal 1 has the same ID as goal 0: 1
         goal 1: its location is not finite
         teleporters 1: no zone has the key 0x00000005
@@ -368,7 +371,7 @@ mod tests {
         poi.goals.0.truncate(1);
         poi.goals = vec![poi.goals[0].clone(); 100].into();
         let error = poi.to_csv().unwrap_err().to_string();
-        assert_eq!(error, "wanted at most 844800 (text ratio), found 104857600");
+        assert_eq!(error, "wanted at most 844800 (bytes of zone names), found 104857600");
     }
 
     #[test]

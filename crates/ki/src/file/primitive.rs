@@ -61,7 +61,7 @@ impl<'d> Field<'d> for Vector3 {
 
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
         if !T::ON && reader.remaining() >= Self::LEAST {
-            // Decodes all three at once, as meshes consist mostly of vectors.
+            // Decodes all three at once, because meshes consist mostly of vectors.
             let bytes: [u8; 12] = reader.take_array().map_err(|error| error.inside(name))?;
             let [x, y, z] = *bytes.as_chunks::<4>().0 else {
                 return Err(Error::malformed("three numbers", "fewer"));
@@ -254,7 +254,7 @@ pub(super) fn collect_warnings(mut warnings: impl Iterator<Item = String>) -> Ve
 pub(super) fn refuse_warnings(mut warnings: impl Iterator<Item = String>) -> Result<()> {
     match warnings.next() {
         None => Ok(()),
-        Some(warning) => Err(Error::malformed("a file without irregularities", warning)),
+        Some(warning) => Err(Error::malformed("", warning)),
     }
 }
 
@@ -262,6 +262,6 @@ pub(super) fn refuse_warnings(mut warnings: impl Iterator<Item = String>) -> Res
 pub(super) fn left_over(reader: &Reader<'_>) -> Option<String> {
     let left = reader.remaining();
     let at = reader.position();
-    let verb = if left == 1 { "is" } else { "are" };
-    (left > 0).then(|| format!("{} {verb} left at byte {at}", crate::bytes(left)))
+    let verb = if left == 1 { "follows" } else { "follow" };
+    (left > 0).then(|| format!("{} {verb} the end, at byte {at}", crate::bytes(left)))
 }

@@ -25,7 +25,7 @@ const MAX_WARNINGS: usize = 20;
 /// A file on a patch server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedFile {
-    /// The tables that list it, which are packages, such as `Base`.
+    /// The packages that list it, such as `Base`. Each package is a table.
     pub packages: Vec<String>,
     /// `SrcFileName`: its path below the URL prefix.
     pub name: String,

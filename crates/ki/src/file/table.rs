@@ -71,7 +71,7 @@ impl<'d> TableFile<'d> {
     /// wrong size is kept ([`Self::warnings`]), so that encoding reproduces the same bytes.
     ///
     /// # Errors
-    /// Malformed, if it is not a table file or is truncated; the limit on elements.
+    /// `Malformed` if it is not a table file or is truncated; the limit on elements.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let tables = reader.list("tables", |reader| {
             let mut tables = Vec::new();
@@ -88,7 +88,7 @@ impl<'d> TableFile<'d> {
     /// Encodes the file.
     ///
     /// # Errors
-    /// Value, if the values of a record do not match the columns; the limits.
+    /// `Value` if the values of a record do not match the columns; the limits.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         self.tables.iter().enumerate().try_for_each(|(index, table)| {
             table.encode(writer).map_err(|error| error.inside_item(index).inside("tables"))
@@ -126,7 +126,7 @@ impl<'d> TableFile<'d> {
         }
         match self.warnings().next() {
             None => Ok(()),
-            Some(warning) => Err(Error::malformed("correct sizes", warning)),
+            Some(warning) => Err(Error::malformed("", warning)),
         }
     }
 
@@ -214,7 +214,10 @@ impl<'d> Table<'d> {
             let inside = |error: Error| error.inside_item(index).inside("records");
             let kinds = row.values.iter().map(FieldValue::kind);
             if !kinds.eq(self.columns.iter().map(|column| column.kind)) {
-                return Err(inside(Error::value("values that match the columns", "others")));
+                return Err(inside(Error::value(
+                    "values that match the columns",
+                    "values of other types",
+                )));
             }
             row.encode(writer).map_err(inside)?;
         }

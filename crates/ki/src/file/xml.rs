@@ -75,7 +75,8 @@ fn table(
             let help = "list all columns in every record";
             diagnostics.error(
                 &element.span,
-                "the records omit too many columns: more values than the file has bytes",
+                "the records omit too many columns: they stand for more values than the file has \
+                 bytes",
                 help,
             );
             break;
@@ -99,7 +100,7 @@ fn table(
         });
         records.push(Row { values: values.collect(), stated_size: None });
         if index > 0 && named.len() < items.len() {
-            let text = format!("record {index} has several values of one column");
+            let text = format!("record {index} has several values for one column");
             diagnostics.strict_error(&element.span, text, "the first is used");
         }
         for item in items.iter().filter(|_| index > 0) {
@@ -127,8 +128,8 @@ impl TableFile<'_> {
     /// Writes table XML.
     ///
     /// # Errors
-    /// Value, for names that cannot be elements and values that XML cannot represent; the limit on
-    /// the growth of the text, as every record repeats the column names.
+    /// `Value` for names that cannot be elements and values that XML cannot represent; the limit on
+    /// the growth of the text, because every record repeats the column names.
     pub fn to_xml(&self) -> Result<String> {
         self.to_xml_within(&Limits::DEFAULT)
     }
@@ -165,7 +166,7 @@ impl TableFile<'_> {
                 let found = format!("two {}", shown(twice.name.as_bytes()));
                 return Err(Error::value("columns with distinct names", found)
                     .inside(name)
-                    .hint("JSON and CSV can represent it"));
+                    .hint("use JSON or CSV instead"));
             }
             binary += table.template_bytes() as u64;
             for (index, row) in table.records.iter().enumerate() {
@@ -180,7 +181,7 @@ impl TableFile<'_> {
                             .inside(column_name)
                             .inside_item(index)
                             .inside(name)
-                            .hint("JSON and CSV can represent it")
+                            .hint("use JSON or CSV instead")
                     })?;
                     let (kind, text) = (column.kind.name(), escape(&*text));
                     let _ = write!(out, "<{column_name} TYPE=\"{kind}\">{text}</{column_name}>");

@@ -35,7 +35,7 @@ const SESSION: u16 = 0x1234;
 /// One run of a connection.
 struct Run {
     bounds: Bounds,
-    /// Whether the connection skips some messages and keeps others for later.
+    /// Whether all messages are reported in order. A server may skip some or keep them for later.
     is_in_order: bool,
     /// The session that a server offered last, if it refreshes sessions.
     next: Option<u16>,
@@ -48,9 +48,9 @@ struct Run {
 enum Encryption {
     /// They are sent unchanged.
     None,
-    /// What the client has sent. An accept with a handshake starts encryption.
+    /// The client's bytes so far. An accept with a handshake starts encryption.
     Pending(Vec<u8>),
-    /// The sides' encryption, and how often it was used.
+    /// Encryption has started: each side's cipher, and how often they were used.
     Started(Box<[Sealer; 2]>, u8),
 }
 
@@ -206,8 +206,9 @@ fn streams(role: Role) -> Vec<Vec<u8>> {
     if role == Role::Client { server_streams() } else { client_streams() }
 }
 
-/// Runs a connection on a list of operations. Both sides are encrypted after an accept with a
-/// handshake, except at a server, which ignores some messages and keeps others for later.
+/// Runs a connection on a list of operations. An accept with a handshake starts encryption on both
+/// sides, except when the connection is a server, which ignores some messages and keeps others for
+/// later.
 ///
 /// # Panics
 /// If a promise of the contract is broken.

@@ -72,9 +72,9 @@ fn message(data: &[u8]) {
     assert!(!definition.fit(payload).to_string().is_empty(), "an empty fit");
     if outcome.is_ok() {
         if let Ok(bytes) = definition.payload(&values) {
-            assert_eq!(bytes, payload, "encoded to other bytes");
+            assert_eq!(bytes, payload, "encoded to different bytes");
         }
-        assert_eq!(definition.from_json(&json).as_ref(), Ok(&values), "JSON has other values");
+        assert_eq!(definition.from_json(&json).as_ref(), Ok(&values), "JSON has different values");
     }
 }
 
@@ -97,7 +97,7 @@ fn table(data: &[u8]) {
     let used = decoded.used;
     let Some(file) = decoded.encodes_back(TableFile::to_bytes, again) else { return };
     assert_eq!(by_record.as_deref(), Ok(used), "differs one record at a time");
-    assert_eq!(used, data, "bytes were left");
+    assert_eq!(used, data, "bytes were left over");
     let list = FileList::of(&file);
     assert_eq!(list.diff(&list), FileListDiff::default(), "differs from itself");
     assert!(list.files.iter().all(|file| file.url("x").is_ascii()));

@@ -38,7 +38,7 @@ fn nav(data: &[u8]) {
     if let Some(decoded) = both(data, opened.as_ref().ok(), NavFile::decode, NavFile::decode) {
         let again = NavFile::from_json(&decoded.json).and_then(|file| file.to_bytes());
         match NavFile::is_compressed(data, &LIMITS) {
-            // Another program may have compressed it differently.
+            // Another program may have compressed the file differently.
             true => assert_eq!(again, decoded.value.and_then(|file| file.to_bytes())),
             false => _ = decoded.encodes_back(NavFile::to_bytes, |_| again),
         }

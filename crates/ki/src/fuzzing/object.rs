@@ -164,7 +164,7 @@ fn stream(codec: &ObjectCodec<'_>, bytes: &[u8]) {
     let json = String::from_utf8(json).expect("JSON is text");
     assert_eq!(object.to_json(classes).as_ref(), Ok(&json), "JSON of the value");
     let again = Object::parse_json(classes, &json).expect("it was just written");
-    assert!(again == object, "JSON has other values: {json}");
+    assert!(again == object, "JSON has different values: {json}");
     // Notes about unrelated classes do not affect decoding.
     if decoded.notes.iter().all(|note| note.text.ends_with(" belongs")) {
         let mut text = String::new();
@@ -182,8 +182,8 @@ fn stream(codec: &ObjectCodec<'_>, bytes: &[u8]) {
     let first = first.unwrap_or_else(|error| panic!("a decoded object must encode: {error}"));
     let mut second = Object::new();
     let read = codec.decode_all(&first, &mut second).expect("it was just written");
-    assert!(second == object, "another object after a round trip");
-    assert_eq!(codec.encode(&second, read.header).as_ref(), Ok(&first), "other bytes");
+    assert!(second == object, "a different object after a round trip");
+    assert_eq!(codec.encode(&second, read.header).as_ref(), Ok(&first), "different bytes");
     if !decoded.header.is_packed && !decoded.header.is_compressed && codec.options().deep {
         let flags = codec.options().flags | decoded.header.flags;
         assert!(flags & ZLIB != 0 || read.header == decoded.header, "another header");
@@ -237,7 +237,7 @@ fn types(data: &[u8]) {
 /// The content hash of caches here, which belong to no file.
 const NO_CONTENT: ContentHash = ContentHash([0; 32]);
 
-/// The input follows the header of a cache, which has a checksum.
+/// The input is the contents of a cache; a header with the right checksum precedes it.
 fn cache(data: &[u8]) {
     let Ok(classes) = Classes::from_cache(&sealed(NO_CONTENT, data), NO_CONTENT) else { return };
     let cache = classes.to_cache(NO_CONTENT);

@@ -17,7 +17,7 @@ fn wad(data: &[u8]) {
     let archive = Archive::parse(data, &limits);
     assert_eq!(archive.is_ok(), decoded.value.is_ok(), "table and archive disagree");
     let Ok(archive) = archive else { return };
-    assert_eq!(decoded.used, data, "bytes were left");
+    assert_eq!(decoded.used, data, "bytes were left over");
     let file = decoded
         .encodes_back(ArchiveFile::to_bytes, |json| ArchiveFile::from_json(json)?.to_bytes());
     let Some(file) = file else { return };
@@ -63,7 +63,7 @@ fn repack(archive: &Archive<'_>) {
     let again = Archive::parse(&bytes, &Limits::DEFAULT).expect("it was just built");
     assert!(again.overlaps().is_empty(), "built with overlaps");
     for (entry, (_, packed)) in again.entries().iter().zip(&kept) {
-        assert_eq!(again.packed(entry).as_ref(), Ok(packed), "other bytes");
+        assert_eq!(again.packed(entry).as_ref(), Ok(packed), "different bytes");
     }
 }
 

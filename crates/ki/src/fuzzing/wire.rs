@@ -21,7 +21,7 @@ pub(super) const TARGETS: &[Target] = &[
     Target { name: "ki_client_args", run: client_args, seeds: command_lines },
 ];
 
-/// Decodes with and without a trace and definitions, and encodes again.
+/// Decodes with and without a trace and definitions, then encodes again.
 fn frame(data: &[u8]) {
     let protocols = protocols();
     for from in [None, Some(Side::Client), Some(Side::Server)] {
@@ -52,7 +52,7 @@ fn frame(data: &[u8]) {
     }
 }
 
-/// Created once, as this takes longer than a run.
+/// Created once, because this takes longer than a run.
 fn protocols() -> &'static Protocols {
     static PROTOCOLS: std::sync::LazyLock<Protocols> =
         std::sync::LazyLock::new(Protocols::built_in);

@@ -44,7 +44,7 @@ impl<'m> Fields<'m> {
         self.values.fields().get(at)
     }
 
-    /// A number. A signed one is returned as its bits.
+    /// The number in a field. A signed number is returned as its bits.
     #[must_use]
     pub fn number(&self, name: &str) -> u64 {
         match self.value(name) {

@@ -143,8 +143,8 @@ impl Message {
     /// Encodes the fields, followed by the trailing bytes unchanged.
     ///
     /// # Errors
-    /// Value, if the number of values or the type of one is wrong; the limits on strings and on the
-    /// payload. In each case, nothing is written.
+    /// `Value` if the number of values or the type of one is wrong; the limits on strings and on
+    /// the payload. In each case, nothing is written.
     pub fn encode(&self, values: &Values<'_>, writer: &mut Writer) -> Result<()> {
         self.check(values)?;
         for (field, value) in self.fields().iter().zip(&values.fields) {
@@ -193,7 +193,8 @@ impl Message {
     /// Reads the values from JSON. Missing fields have their defaults.
     ///
     /// # Errors
-    /// Value, if the JSON names an unknown field, or a value has the wrong type or is out of range.
+    /// `Value` if the JSON names an unknown field, or if a value has the wrong type or is out of
+    /// range.
     pub fn from_json<'j>(&self, json: impl Into<Given<'j>>) -> Result<Values<'static>> {
         let json = json.into();
         let Json::Object(object) = json.json() else {

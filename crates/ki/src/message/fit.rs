@@ -98,7 +98,10 @@ impl fmt::Display for Fit {
             }
             Self::TooShort { missing, .. } => {
                 let first = missing.first().map_or("", |name| name);
-                write!(f, "ends in the middle of {first}: it is truncated or has another layout")
+                write!(
+                    f,
+                    "ends in the middle of {first}: it is truncated or has a different layout"
+                )
             }
         }
     }

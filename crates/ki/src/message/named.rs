@@ -72,7 +72,7 @@ impl<'d> RawMessage<'d> {
     }
 }
 
-/// The definition that `service` and `order` select, by name or number, or `message` by both.
+/// The definition that the fields select: `service` and `order`, or `message`, which names both.
 fn named<'p>(fields: &mut FieldsOf<'_>, protocols: &'p Protocols) -> Result<&'p Message> {
     let word = |json: &Json| match json {
         Json::String(word) => Ok(word.to_string()),

@@ -28,10 +28,10 @@ impl<'d> RawMessage<'d> {
     /// message may be longer than its length field can express. If more bytes follow than any
     /// length could count, and the length does not match a message inside the frame, the message
     /// extends to the end of the frame without a one-byte trailer, and `isBoundByFrame` is shown.
-    /// Unverified: how the client treats these. They cannot be encoded.
+    /// Unverified: how the client treats such messages. They cannot be encoded.
     ///
     /// # Errors
-    /// Incomplete; Malformed for a length below 4.
+    /// `Incomplete`; `Malformed` for a length below 4.
     pub fn decode<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         is_first_of_large: bool,
@@ -64,7 +64,7 @@ impl<'d> RawMessage<'d> {
     /// Encodes the message.
     ///
     /// # Errors
-    /// The limit, if the payload exceeds [`MAX_PAYLOAD`]; nothing is written.
+    /// A limit, if the payload exceeds [`MAX_PAYLOAD`]; nothing is written.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         let length = u16::try_from(self.payload.len() + HEAD_BYTES).map_err(|_| {
             let (max, asked) = (MAX_PAYLOAD as u64, self.payload.len() as u64);
@@ -77,7 +77,7 @@ impl<'d> RawMessage<'d> {
         Ok(())
     }
 
-    /// Reads a message from JSON. `length` may be missing, as it is recomputed.
+    /// Reads a message from JSON. `length` may be missing, because it is recomputed.
     pub fn from_json(json: &Json) -> Result<RawMessage<'static>> {
         const BYTE: &str = "a whole number from 0 to 255";
         let mut fields = FieldsOf::new(json)?;

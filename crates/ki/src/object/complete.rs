@@ -15,13 +15,13 @@ use crate::schema::classes::{Class, Classes, Property, PropertyKind};
 const MAX_DEPTH: u32 = Limits::DEFAULT.depth;
 
 impl Object {
-    /// A copy with every missing property at its default, as shallow streams need it for an object
-    /// that was written by hand or read from a deep stream. Properties are put into class order.
+    /// A copy with every missing property set to its default. Shallow streams need this for objects
+    /// that were written by hand or read from a deep stream. Properties are put into class order.
     /// Defaults are those of the type list, or else 0, empty and null. An object that is not a
     /// pointer is itself filled with defaults.
     ///
     /// # Errors
-    /// Value, if it was created with different classes; the limits on depth and nodes.
+    /// `Value` if the object was created with different classes; the limits on depth and nodes.
     pub fn complete(&self, classes: &Classes) -> Result<Self> {
         fill(self, classes, &|_| true)
     }
@@ -30,7 +30,7 @@ impl Object {
     /// copies are equal.
     ///
     /// # Errors
-    /// Value, if it was created with different classes; the limit on depth.
+    /// `Value` if the object was created with different classes; the limit on depth.
     pub fn in_class_order(&self, classes: &Classes) -> Result<Self> {
         fill(self, classes, &|_| false)
     }
@@ -324,7 +324,7 @@ mod tests {
             ("class Color", "Static", "red", "wanted a colour AARRGGBB, found red"),
             ("class A*", "Static", "B", "wanted class A or a class derived from it, found class B"),
             ("class A*", "Static", "class AB", "wanted the name of a class, found \"class AB\""),
-            ("class A*", "Static", "{", "wanted JSON, found a mistake"),
+            ("class A*", "Static", "{", "invalid JSON: "),
             ("class A*", "List", "A", "wanted a list of objects in JSON, found \"A\""),
             ("int", "List", "1,x", "wanted a whole number, found \"x\""),
             ("int", "List", "[1,true]", "[1]: wanted a whole number, found true"),

@@ -7,10 +7,10 @@ use crate::schema::classes::Classes;
 /// The class of a pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CoreClass {
-    /// By its tag.
+    /// A class given by its tag.
     Tag(u32),
-    /// By its name, with or without `class`. The tag is taken from the type list, as the two games
-    /// compute tags differently.
+    /// A class given by its name, with or without `class`. The tag is taken from the type list,
+    /// because the two games compute tags differently.
     Name(Box<str>),
 }
 
@@ -37,8 +37,8 @@ impl From<&str> for CoreClass {
     }
 }
 
-/// Maps pairs of block and type to classes. The pairs change over the years: the built-in ones are
-/// known from public servers, and users can add others.
+/// Maps pairs of block and type to classes. The pairs have changed over the years: the built-in
+/// ones are known from public servers, and users can add others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreTable {
     pairs: BTreeMap<(u8, u8), CoreClass>,

@@ -1,7 +1,6 @@
 //! The values that type lists assign to new objects.
 //!
-//! A default is text, in the form that the property's value has in XML, or JSON, in the form that
-//! the value has there:
+//! A default has the form that the property's value has in XML, or the form that it has in JSON:
 //!
 //! | property | default |
 //! | --- | --- |
@@ -33,7 +32,7 @@ pub(super) enum DefaultValue<'c> {
 }
 
 impl Classes {
-    /// What is wrong with a property's default, if it does not fit the property. Then
+    /// What is wrong with a property's default, if it does not fit the property. In that case,
     /// [`Object::complete`] uses 0, empty or null.
     #[must_use]
     pub fn default_error(&self, property: &Property) -> Option<Error> {
@@ -44,7 +43,7 @@ impl Classes {
 /// The default of a property; `None` if the list has none.
 ///
 /// # Errors
-/// Value, if it does not fit the property.
+/// `Value` if it does not fit the property.
 pub(super) fn given<'c>(
     classes: &'c Classes,
     property: &'c Property,
@@ -83,7 +82,7 @@ fn value(property: &Property, text: &str) -> Result<Parsed> {
 fn built(classes: &Classes, property: &Property, json: &str) -> Result<Object> {
     let limits = &Limits::DEFAULT;
     let json = worldwire_core::json::parse(json);
-    let json: Json = json.map_err(|error| Error::value("JSON", format!("a mistake: {error}")))?;
+    let json: Json = json.map_err(|error| Error::invalid(format!("invalid JSON: {error}")))?;
     build(classes, &item(&json, limits)?, Slot::Property(property), true, limits)
 }
 

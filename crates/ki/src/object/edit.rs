@@ -10,11 +10,11 @@ use crate::schema::classes::{Class, Classes};
 
 impl Object {
     /// Sets the value at a path (`m_leaf.m_names[2]`) from JSON. A missing property is added; the
-    /// index after the last element appends one. Unknown properties are addressed by hash
+    /// index after the last element appends an element. Unknown properties are addressed by hash
     /// (`0x0000002a`), leftovers of an object by `$rest`.
     ///
     /// # Errors
-    /// Value, if the path does not exist or the value has the wrong type; the limits on depth and
+    /// `Value` if the path does not exist or the value has the wrong type; the limits on depth and
     /// nodes. In each case, nothing changes.
     pub fn set(&mut self, classes: &Classes, path: &str, json: &Json) -> Result<()> {
         let about = |error: Error| error.about(path.to_owned());
@@ -65,7 +65,9 @@ fn find<'c>(object: &Object, classes: &'c Classes, path: &str) -> Result<Target<
                 return Ok(Target { at, count: 0, slot, around });
             }
             Err(_) => {
-                return Err(Error::invalid(format!("the object around {rest} is missing")));
+                return Err(Error::invalid(format!(
+                    "the object that would contain {rest} is missing"
+                )));
             }
         };
         value = found;
@@ -106,7 +108,7 @@ fn step<'a, 'c, 'p>(value: ValueRef<'a, 'c>, path: &'p str) -> Result<(Step<'a, 
         }
         _ => {
             let error = Error::value("the end of the path", path.to_owned());
-            Err(error.hint("set a value that has parts as a whole"))
+            Err(error.hint("parts of a value cannot be set separately; set the whole value"))
         }
     }
 }
@@ -174,7 +176,7 @@ mod tests {
             "m_l[0].m_ss: \"m_ss\" is not a property of class A; did you mean \"m_s\"?"
         );
         assert_eq!(error_of("m_l[7]"), "m_l[7]: wanted an index up to 1, found 7");
-        assert_eq!(error_of("m_id.m_s"), "m_id.m_s: the object around m_s is missing");
+        assert_eq!(error_of("m_id.m_s"), "m_id.m_s: the object that would contain m_s is missing");
         let nothing = Object::new().set(&classes, "m_s", &json!("x")).unwrap_err().to_string();
         assert_eq!(nothing, "m_s: there is no object");
     }

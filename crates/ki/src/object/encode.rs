@@ -174,8 +174,8 @@ impl Encoder<'_> {
                 continue;
             }
             if rest.is_some() {
-                let found = "more properties after it";
-                return Err(Error::value("the end", found).inside(Slot::REST));
+                let why = "must be the last member, but more properties follow";
+                return Err(Error::invalid(why).inside(Slot::REST));
             }
             let hash = match slot {
                 Slot::Property(property) => property.hash,

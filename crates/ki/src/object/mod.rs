@@ -50,6 +50,8 @@ pub mod hints;
 mod json;
 mod pack;
 mod parse;
+mod paths;
+mod plain;
 mod sample;
 mod show;
 mod value;
@@ -68,6 +70,8 @@ pub use json::{JsonWriter, looks_rounded};
 #[cfg(feature = "file")]
 pub(crate) use pack::inflate_up_to;
 pub use pack::{ENVELOPE_STORED, open_envelope, seal_envelope};
+pub use paths::{PathValue, PathVisitor, ValuePaths};
+pub use plain::Plain;
 pub use value::{Children, Object, ValueRef};
 pub use visitor::{Bits, CoreId, Leaf, Slot, Visitor};
 
@@ -254,8 +258,8 @@ impl<'c> ObjectCodec<'c> {
     /// or your own. The stream ends where the object ends; an envelope takes all remaining bytes.
     ///
     /// # Errors
-    /// Malformed, if the bytes are not such a stream or contain anything that only lenient decoding
-    /// keeps; the limits; those of the visitor.
+    /// `Malformed` if the bytes are not such a stream or contain anything that only lenient
+    /// decoding keeps; the limits; those of the visitor.
     pub fn decode<'d, T: Trace<'c>, V: Visitor<'c>>(
         &self,
         reader: &mut Reader<'d, T>,
@@ -264,7 +268,7 @@ impl<'c> ObjectCodec<'c> {
         self.decode_as("object", reader, visitor)
     }
 
-    /// Like [`Self::decode`], with another name than `object` for the outermost object in the tree
+    /// Like [`Self::decode`], with a name other than `object` for the outermost object in the tree
     /// and in errors.
     pub fn decode_as<'d, T: Trace<'c>, V: Visitor<'c>>(
         &self,
@@ -278,7 +282,7 @@ impl<'c> ObjectCodec<'c> {
     /// Decodes one stream that takes all bytes.
     ///
     /// # Errors
-    /// Those of [`Self::decode`]; Malformed, if bytes remain after the object.
+    /// Those of [`Self::decode`]; `Malformed` if bytes remain after the object.
     pub fn decode_all<V: Visitor<'c>>(&self, bytes: &[u8], visitor: &mut V) -> Result<Decoded> {
         self.decode_all_within(bytes, &Limits::DEFAULT, visitor)
     }
@@ -301,8 +305,8 @@ impl<'c> ObjectCodec<'c> {
     /// [mask](ObjectOptions::mask).
     ///
     /// # Errors
-    /// Value, if a property that a shallow stream needs is missing or occurs twice, or a value does
-    /// not have the type of its property; the limit on depth.
+    /// `Value` if a property that a shallow stream needs is missing or occurs twice, or if a value
+    /// does not have the type of its property; the limit on depth.
     pub fn encode(&self, object: &Object, header: Header) -> Result<Vec<u8>> {
         self.encode_within(object, header, &Limits::DEFAULT)
     }

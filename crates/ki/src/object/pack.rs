@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use worldwire_core::{Error, Limits, Reader, Result, Writer};
 
-/// The bit of an envelope's size which says that the data is not compressed.
+/// The bit of an envelope's size that says that the data is not compressed.
 pub const ENVELOPE_STORED: u32 = 1 << 31;
 /// The initial capacity for inflated bytes.
 const INITIAL_CAPACITY: usize = 4096;
@@ -15,8 +15,8 @@ const INITIAL_CAPACITY: usize = 4096;
 /// with bit 31 and plain data.
 ///
 /// # Errors
-/// Malformed, if the size differs from the stated one or the data is not zlib data; the limits on
-/// inflated bytes and their ratio.
+/// `Malformed` if the size differs from the stated one or the data is not zlib data; the limits
+/// on inflated bytes and their ratio.
 pub fn open_envelope<'b>(bytes: &'b [u8], limits: &Limits) -> Result<Cow<'b, [u8]>> {
     let mut reader = Reader::new(bytes);
     let size = reader.u32("envelope").map_err(Error::closed)?;
@@ -29,7 +29,7 @@ pub fn open_envelope<'b>(bytes: &'b [u8], limits: &Limits) -> Result<Cow<'b, [u8
 /// Puts bytes into an envelope. They are compressed on request, if that makes them smaller.
 ///
 /// # Errors
-/// The limit, if the bytes reach 2 GiB.
+/// A limit, if the bytes reach 2 GiB.
 pub fn seal_envelope(plain: &[u8], compress: bool) -> Result<Vec<u8>> {
     let limit =
         || Error::limit("bytes in an envelope", u64::from(ENVELOPE_STORED - 1), plain.len() as u64);
@@ -63,7 +63,7 @@ pub(super) fn stored(size: u32, rest: &[u8]) -> Result<Option<&[u8]>> {
 /// Inflates zlib data, which must yield exactly this many bytes.
 ///
 /// # Errors
-/// Malformed, if the size differs, bytes follow the data, or it is not zlib data; the limits on
+/// `Malformed` if the size differs, bytes follow the data, or it is not zlib data; the limits on
 /// inflated bytes and their ratio.
 pub(super) fn inflate(packed: &[u8], size: u32, limits: &Limits) -> Result<Vec<u8>> {
     limits.check_inflated(packed.len(), size.into())?;
@@ -83,7 +83,7 @@ pub(super) fn inflate(packed: &[u8], size: u32, limits: &Limits) -> Result<Vec<u
 /// Inflates zlib data that takes all bytes; `None` if it yields more than `max` bytes.
 ///
 /// # Errors
-/// Malformed, if bytes follow the data, or it is not zlib data.
+/// `Malformed` if bytes follow the data or it is not zlib data.
 pub(crate) fn inflate_up_to(packed: &[u8], max: usize) -> Result<Option<Vec<u8>>> {
     INFLATER.with_borrow_mut(|inflater| {
         inflater.reset(true);
@@ -116,7 +116,7 @@ fn inflate_with(inflater: &mut Decompress, packed: &[u8], max: usize) -> Result<
         }
         if status == Status::StreamEnd {
             if read != packed.len() {
-                let found = format!("{} more", crate::bytes(packed.len().saturating_sub(read)));
+                let found = crate::more_bytes(packed.len().saturating_sub(read));
                 return Err(Error::malformed("the end of the zlib data", found));
             }
             return Ok(Some(plain));
@@ -132,13 +132,14 @@ fn inflate_with(inflater: &mut Decompress, packed: &[u8], max: usize) -> Result<
     }
 }
 
-/// A faster way for data that can be inflated in one piece: most objects are so small that it takes
-/// less than half the time.
+/// A faster path for data that can be inflated in one piece: most objects are so small that it
+/// takes less than half the time.
 #[cfg(feature = "file")]
 mod whole {
     use std::cell::RefCell;
 
     use libdeflater::{Decompressor, adler32};
+    use memchr::memchr_iter;
 
     /// Up to this size, a stated size is trusted.
     const SMALL: usize = 1 << 20;
@@ -160,12 +161,14 @@ mod whole {
             inflater.borrow_mut().zlib_decompress(packed, &mut plain)
         };
         let written = INFLATER.with(inflate).ok()?;
-        // This decompressor accepts bytes after the data, and does not report where the data ends:
+        // This decompressor accepts bytes after the data and does not report where the data ends:
         // at a checksum of the plain bytes. If the checksum occurs only in the last four bytes, the
         // data ends there.
         let (before, last) = packed.split_last_chunk::<4>()?;
         let checksum = adler32(&plain).to_be_bytes();
-        let is_earlier = || packed.windows(4).take(before.len()).any(|bytes| bytes == checksum);
+        let is_at = |at: usize| packed.get(at..).is_some_and(|rest| rest.starts_with(&checksum));
+        let [first, ..] = checksum;
+        let is_earlier = || memchr_iter(first, before).any(is_at);
         (written == size && *last == checksum && !is_earlier()).then_some(plain)
     }
 }

@@ -34,6 +34,13 @@ pub trait Visitor<'c> {
     fn value(&mut self, _slot: Slot<'c>, _value: Leaf<'_>) -> Result<()> {
         Ok(())
     }
+
+    /// Whether the value that comes next is needed. Deep streams state the sizes of values, so the
+    /// decoder asks this for every property and for every object in a list. It skips what is not
+    /// needed, without checking or reporting it, unless it is tracing or lenient.
+    fn wants(&mut self, _slot: Slot<'c>) -> bool {
+        true
+    }
 }
 
 /// Ignores everything, for callers that need only the trace or the outcome.

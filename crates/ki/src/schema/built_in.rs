@@ -20,7 +20,7 @@ fn protocol(text: &str) -> Option<Protocol> {
     let service = words.next()?.parse().ok()?;
     let kind = words.next()?;
     let flags: Vec<&str> = words.collect();
-    // An indented line continues the one before it.
+    // An indented line continues the line before it.
     let body = body.replace("\n  ", " ");
     let messages = body.lines().filter_map(|line| message(service, line)).collect();
     let mut protocol = Protocol::assemble(service, kind, ORIGIN, messages);

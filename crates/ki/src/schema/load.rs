@@ -308,7 +308,7 @@ fn draft(
     Some(draft)
 }
 
-/// Reads a metadata field; returns whether it was one.
+/// Reads a field if it is metadata. Returns whether it is.
 fn metadata(item: &Item<'_>, draft: &mut Draft, diagnostics: &mut Diagnostics<'_>) -> Option<bool> {
     let text = item.text.trim();
     match item.name {
@@ -376,17 +376,25 @@ fn field_type(item: &Item<'_>, diagnostics: &mut Diagnostics<'_>) -> Option<Fiel
         let names = FieldType::ALL.map(FieldType::name);
         let near = worldwire_core::nearest(value, names);
         let help = near.map_or_else(String::new, |near| format!("did you mean {near}?"));
-        let text = format!("unknown type \"{}\"; {} dropped", shorten(value), item.name);
+        let text = format!("unknown type \"{}\"; {} is dropped", shorten(value), item.name);
         diagnostics.strict_error(span, text, &help);
         return None;
     };
     match spelling {
         Spelling::Exact => {}
         Spelling::Case => {
-            diagnostics.strict_error(span, format!("case of {value}"), kind.name());
+            diagnostics.strict_error(
+                span,
+                format!("case of {value}"),
+                &format!("write {}", kind.name()),
+            );
         }
         Spelling::Alias => {
-            diagnostics.strict_error(span, format!("alias {value}"), kind.name());
+            diagnostics.strict_error(
+                span,
+                format!("alias {value}"),
+                &format!("write {}", kind.name()),
+            );
         }
     }
     Some(kind)

@@ -308,15 +308,15 @@ impl Protocols {
         self.service(service)?.message(order)
     }
 
-    /// The protocols with a name, which is a `ProtocolType` or a service number.
+    /// The protocols with this name: a `ProtocolType` or a service number.
     pub fn services_named<'p>(&'p self, name: &str) -> impl Iterator<Item = &'p Protocol> {
         let number = name.parse::<u8>().ok();
         self.iter()
             .filter(move |protocol| &*protocol.kind == name || number == Some(protocol.service))
     }
 
-    /// The message with a name: `LOGIN.MSG_PING`, `7.MSG_PING`, `7.27`. The message's `_MsgName` is
-    /// accepted in place of its tag if no other message of the service has the same one. If
+    /// The message with this name: `LOGIN.MSG_PING`, `7.MSG_PING`, `7.27`. Its `_MsgName` is
+    /// accepted in place of its tag if no other message of the service has the same `_MsgName`. If
     /// services share the name, the first match is returned.
     #[must_use]
     pub fn message_named(&self, name: &str) -> Option<&Message> {

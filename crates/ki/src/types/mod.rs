@@ -135,7 +135,7 @@ impl FieldType {
         }
     }
 
-    /// Parses the type name of a definition, and says how it is spelled.
+    /// Parses the type name of a definition and says how it is spelled.
     #[must_use]
     pub fn parse(text: &str) -> Option<(Self, Spelling)> {
         let exact = Self::ALL.into_iter().find(|kind| kind.name() == text);

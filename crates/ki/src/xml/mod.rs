@@ -26,7 +26,7 @@ pub(crate) struct Scanner<'t> {
 
 /// A token of XML text.
 pub(crate) enum Token<'t> {
-    /// The start of an element. An element without content gets its own `Close`, too.
+    /// The start of an element. An element without content also gets its own `Close`.
     Open(Tag<'t>),
     /// The end of the innermost open element.
     Close,
@@ -49,7 +49,7 @@ pub(crate) enum Token<'t> {
 pub(crate) enum ScanError {
     /// The XML is not well-formed.
     Invalid {
-        /// Where in the file.
+        /// Where it is in the file.
         at: usize,
         /// What is wrong.
         message: String,

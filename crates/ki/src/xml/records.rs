@@ -104,7 +104,7 @@ pub(crate) fn read<'t>(
         }
     }
     if !has_root {
-        diagnostics.error(&(0..0), "no elements", "");
+        diagnostics.error(&(0..0), "the file has no elements", "");
         return None;
     }
     Some(elements)

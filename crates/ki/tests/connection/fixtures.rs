@@ -44,7 +44,7 @@ fn answer(connection: &mut Connection, now: Duration, from: Side, bytes: &[u8]) 
 }
 
 /// A frame with the crypto block of a capture, and the captured frame, both without the last byte,
-/// which captures have masked.
+/// which is masked in captures.
 fn with_block(own: &[u8], captured: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let mut own = Frame::decode(&mut Reader::new(own), None).unwrap();
     let masked = Frame::decode(&mut Reader::new(captured), None).unwrap();

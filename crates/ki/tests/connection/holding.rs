@@ -112,7 +112,7 @@ fn nothing_is_injected_before_a_stream_shows_whether_it_is_encrypted() {
         let wire = passed(&mut relay, side.other());
         Opener::new(&KEY, side).open(&wire, &mut plain).unwrap();
         assert_eq!(plain, [&frames[0], &frame(&[message(9, 9, b"more")], Some(0))[..]].concat());
-        // In spite of the handshake, this stream is not encrypted.
+        // Despite the handshake, this stream is not encrypted.
         let mut relay = accepted(true);
         feed(&mut relay, side, &frames[0], |_, _| ());
         relay.sender().inject(side.other(), &more).unwrap();

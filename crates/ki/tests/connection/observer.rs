@@ -291,7 +291,7 @@ fn skipped_bytes_are_reported_at_the_end() {
     Gap { side: Client, range: 17..117 }
     fault of the client: at byte 17: wanted a frame after the unreadable bytes, found no frame in the 55 bytes that follow
     ");
-    // Even after an enormous gap.
+    // This also holds after an enormous gap.
     observer.input(Duration::ZERO, Side::Server, Input::Bytes(&good));
     observer.input(Duration::ZERO, Side::Server, Input::Gap(u64::MAX));
     let events = lines(&mut observer);

@@ -117,8 +117,8 @@ fn unchanged_bytes_are_identical_on_both_sides() {
             });
         }
         assert_eq!(pair.written, pair.arrived);
-        // The client's message to the stale session crossed with one from the server, and counts as
-        // answered.
+        // The client's message to the stale session crossed a message from the server, so it counts
+        // as answered.
         assert_eq!(events, 120);
         assert_eq!(pair.client.session_id(), Some(5));
     }
@@ -257,7 +257,7 @@ fn ten_thousand_messages_with_edits_drops_and_injections() {
         }
     }
     pair.run_until(SECOND * 251, &mut on);
-    // The relay received that one twice.
+    // The relay received that message twice.
     let twice = wanted[0].iter().position(|item| *item == (1, 1_000_000)).unwrap();
     wanted[0].remove(twice);
     assert_eq!(sent, [5000, 5000]);
@@ -535,7 +535,7 @@ fn an_encrypted_stream_without_its_key_is_refused() {
         relay.input(Duration::ZERO, Side::Server, Input::Bytes(&wire));
         insta::allow_duplicates! {
             insta::assert_snapshot!(lines(&mut relay).join("\n"), @r"
-            fault of the server: at byte 28: wanted the AES key and first nonce of session 77, found an encrypted stream and no key that fits
+            fault of the server: at byte 28: wanted the AES key and first nonce of session 77, found none that fits the encrypted stream
             Closed(Fault)
             ");
         }
@@ -600,7 +600,7 @@ fn a_driver_that_ignores_a_pause_meets_a_limit() {
         reported.extend(lines(&mut relay));
     }
     insta::assert_snapshot!(reported[3..].join("\n"), @r"
-    fault of the client: at byte 1266: wanted at most 1000 (bytes waiting for a full queue), found 1236
+    fault of the client: at byte 1266: wanted at most 1000 (bytes waiting while the queue is full), found 1236
     Closed(Fault)
     ");
     assert!(relay.queued_bytes(Side::Server) <= 1000);

@@ -36,7 +36,7 @@ fn rules_are_kept() {
     // Another session's accept, a second accept, an offer from a client.
     insta::assert_snapshot!(outcome(fresh(), &accept(8)), @"fault of the client: sessionId at byte 0: wanted 9, found 8; Closed(Fault)");
     assert!(outcome(fresh(), &[accept(9), accept(9)].concat()).starts_with("Established"));
-    insta::assert_snapshot!(outcome(fresh(), &[accept(9), accept(8)].concat()), @"fault of the client: at byte 25: wanted an offer before the accept, found SessionAccept; Closed(Fault)");
+    insta::assert_snapshot!(outcome(fresh(), &[accept(9), accept(8)].concat()), @"fault of the client: at byte 25: SessionAccept arrived without a pending SessionOffer; Closed(Fault)");
     let offer = Connection::server(ServerConfig::new(EPOCH).into(), 1, Duration::ZERO);
     let offer = { offer }.poll_transmit(Side::Client).unwrap();
     insta::assert_snapshot!(outcome(fresh(), &offer), @"fault of the client: at byte 0: wanted a control message of the client, found SessionOffer; Closed(Fault)");
@@ -105,7 +105,7 @@ fn a_long_frame_before_the_accept_is_refused_by_its_length() {
     let accepted = [&accept[..], &long].concat();
     server.input(Duration::ZERO, Side::Client, Input::Bytes(&accepted));
     assert_eq!(payloads(&mut server).len(), 1);
-    // It is also allowed while a server refreshes an accepted session.
+    // A long frame is also allowed while a server refreshes an accepted session.
     server.refresh(10).unwrap();
     for _ in 0..2 {
         server.input(Duration::ZERO, Side::Client, Input::Bytes(&long));

@@ -44,7 +44,7 @@ pub(crate) fn protocol(Case { section, case, .. }: &Case<'_>) -> Outcome {
     check(*protocol.kind == *text(expect, "type"), "type")?;
     check(protocol.version == expect["version"], "version")?;
     let wanted = expect["messages"].as_array().unwrap();
-    check(wanted.len() == protocol.messages().len(), "another number of messages")?;
+    check(wanted.len() == protocol.messages().len(), "a different number of messages")?;
     for (message, wanted) in protocol.messages().iter().zip(wanted) {
         let fields: Vec<_> = message.fields().iter().map(|f| (&*f.name, f.kind.name())).collect();
         let found = json!({
@@ -91,7 +91,7 @@ pub(crate) fn message(Case { section, case, .. }: &Case<'_>) -> Outcome {
     definition
         .decode(&mut Reader::new(&payload), &mut values)
         .map_err(|error| error.to_string())?;
-    check(definition.payload(&values).as_deref() == Ok(&payload), "encoded to other bytes")?;
+    check(definition.payload(&values).as_deref() == Ok(&payload), "encoded to different bytes")?;
     let mut reader = Reader::traced("payload", &payload, Tree::new());
     let mut shown = Values::new();
     let outcome = definition.decode(&mut reader, &mut shown);
@@ -103,7 +103,7 @@ pub(crate) fn message(Case { section, case, .. }: &Case<'_>) -> Outcome {
         agrees(node, &wanted[2])?;
     }
     let again = definition.from_json(&json_of(&tree)).map_err(|error| error.to_string())?;
-    check(again == values, "JSON has other values")?;
+    check(again == values, "JSON has different values")?;
     for end in 0..payload.len() {
         let cut = payload.get(..end).unwrap();
         let fits = definition.decode(&mut Reader::new(cut), &mut Values::new());
@@ -122,7 +122,7 @@ pub(crate) fn table(Case { section, case, .. }: &Case<'_>) -> Outcome {
         return check(plain.is_err(), "accepted");
     }
     let file = plain.map_err(|error| error.to_string())?;
-    check(file.to_bytes().as_deref() == Ok(&bytes), "encoded to other bytes")?;
+    check(file.to_bytes().as_deref() == Ok(&bytes), "encoded to different bytes")?;
     let irregular = text(case, "name").ends_with("bad_size");
     let warnings: Vec<_> = file.warnings().collect();
     check(warnings.len() == usize::from(irregular), format!("{warnings:?}"))?;
@@ -131,9 +131,9 @@ pub(crate) fn table(Case { section, case, .. }: &Case<'_>) -> Outcome {
     let (tree, outcome) = reader.conclude(outcome);
     check(outcome.as_ref() == Ok(&file), "a trace changed the outcome")?;
     let again = TableFile::from_json(&json_of(&tree)).map_err(|error| error.to_string())?;
-    check(again.to_bytes().as_deref() == Ok(&bytes), "JSON encoded to other bytes")?;
+    check(again.to_bytes().as_deref() == Ok(&bytes), "JSON encoded to different bytes")?;
     let wanted = case["tables"].as_array().unwrap();
-    check(wanted.len() == file.tables.len(), "another number of tables")?;
+    check(wanted.len() == file.tables.len(), "a different number of tables")?;
     for (index, (table, wanted)) in file.tables.iter().zip(wanted).enumerate() {
         check(table.name.as_text() == wanted["name"].as_str(), "another name")?;
         for (at, record) in wanted["records"].as_array().unwrap().iter().enumerate() {
@@ -152,13 +152,13 @@ pub(crate) fn table(Case { section, case, .. }: &Case<'_>) -> Outcome {
     }
     let csv = file.to_csv().map_err(|error| error.to_string())?;
     let again = TableFile::from_csv(&csv, "").map_err(|error| error.to_string())?;
-    check(again.to_bytes().as_deref() == Ok(&bytes), "CSV encoded to other bytes")?;
+    check(again.to_bytes().as_deref() == Ok(&bytes), "CSV encoded to different bytes")?;
     let flags = file.tables.iter().flat_map(|table| &table.columns).all(|c| c.flags == 0x28);
     if flags && file.tables.iter().all(|table| !table.records.is_empty()) {
         let xml = file.to_xml().map_err(|error| error.to_string())?;
         let again = worldwire_ki::file::xml::load("vector.xml", xml.as_bytes()).file;
         let again = again.ok_or("no XML")?.to_bytes();
-        check(again.as_deref() == Ok(&bytes), "XML encoded to other bytes")?;
+        check(again.as_deref() == Ok(&bytes), "XML encoded to different bytes")?;
     }
     Ok(())
 }

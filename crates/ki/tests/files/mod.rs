@@ -37,7 +37,7 @@ fn traced<'d>(
     serde_json::from_str(&text).map_err(|error| error.to_string())
 }
 
-/// Checks an invalid case, whose field `must` demands an error in every mode or only in strict
+/// Checks an invalid case. Its field `must` demands an error in every mode, or only in strict
 /// mode.
 fn invalid<F>(
     case: &Json,
@@ -75,27 +75,27 @@ pub(crate) fn nav(Case { section, case, .. }: &Case<'_>) -> Outcome {
         wanted["zone_names"] = case["zone_names"].clone();
     }
     check(NavFile::from_json(&wanted).map_err(say)? == file, format!("{file:?}"))?;
-    check(file.to_bytes().as_deref() == Ok(&*bytes), "encoded to other bytes")?;
+    check(file.to_bytes().as_deref() == Ok(&*bytes), "encoded to different bytes")?;
     let json = traced(&bytes, |reader| NavFile::decode(reader).map(drop))?;
-    check(NavFile::from_json(&json).as_ref() == Ok(&file), "JSON has other values")?;
+    check(NavFile::from_json(&json).as_ref() == Ok(&file), "JSON has different values")?;
     let is_largest = case["last_id_is_largest"] == true;
     check((file.last_id == file.largest_id()) == is_largest, "the largest id")?;
     if case["zlib_hex"].is_string() {
         let packed = hex(case, "zlib_hex")?;
         let (unpacked, warnings) = NavFile::open(&packed, &LIMITS).map_err(say)?;
-        check(unpacked == file && warnings.len() == 1, "the zlib stream has other values")?;
+        check(unpacked == file && warnings.len() == 1, "the zlib stream has different values")?;
         let mut again = Vec::new();
         let mut zlib = ZlibEncoder::new(&bytes[..], Compression::best());
         zlib.read_to_end(&mut again).map_err(|error| error.to_string())?;
         check(NavFile::open(&again, &LIMITS).is_ok_and(|it| it.0 == file), "repacked")?;
         let json = traced(&packed, |reader| NavFile::decode(reader).map(drop))?;
-        check(NavFile::from_json(&json).as_ref() == Ok(&file), "JSON of the zlib stream")?;
+        check(NavFile::from_json(&json).as_ref() == Ok(&file), "JSON of a zlib stream")?;
     }
     let irregular = ["dangling_and_self", "not_finite", "zones_one_based"];
     let name = case["name"].as_str().unwrap_or_default();
     check(file.check().next().is_some() == (irregular.contains(&name) || name == "zones_text"), {
         let reported: Vec<_> = file.check().collect();
-        format!("checks say {reported:?}")
+        format!("the checks report {reported:?}")
     })
 }
 
@@ -122,9 +122,9 @@ pub(crate) fn bcd(Case { section, case, .. }: &Case<'_>) -> Outcome {
     }
     let wanted = BcdFile::from_json(&json!({"collisions": collisions}));
     check(wanted.map_err(say)? == file, format!("{file:?}"))?;
-    check(file.to_bytes().as_deref() == Ok(&*bytes), "encoded to other bytes")?;
+    check(file.to_bytes().as_deref() == Ok(&*bytes), "encoded to different bytes")?;
     let json = traced(&bytes, |reader| BcdFile::decode(reader).map(drop))?;
-    check(BcdFile::from_json(&json).as_ref() == Ok(&file), "JSON has other values")?;
+    check(BcdFile::from_json(&json).as_ref() == Ok(&file), "JSON has different values")?;
     let irregular = ["face_past_vertices", "not_finite"].map(Json::from);
     check(file.check().next().is_some() == irregular.contains(&case["name"]), "the checks")
 }
@@ -142,9 +142,9 @@ pub(crate) fn poi(Case { section, case, .. }: &Case<'_>) -> Outcome {
         object.remove(key);
     }
     check(PoiFile::read_json(&wanted).map_err(say)? == file, format!("{file:?}"))?;
-    check(file.to_bytes().as_deref() == Ok(&*bytes), "encoded to other bytes")?;
+    check(file.to_bytes().as_deref() == Ok(&*bytes), "encoded to different bytes")?;
     let json = traced(&bytes, |reader| PoiFile::read(reader).map(drop))?;
-    check(PoiFile::read_json(&json).as_ref() == Ok(&file), "JSON has other values")?;
+    check(PoiFile::read_json(&json).as_ref() == Ok(&file), "JSON has different values")?;
     let irregular = ["keys_unresolved", "repeated_keys"].map(Json::from);
     check(
         !irregular.contains(&case["name"]) || file.check().next().is_some(),
@@ -157,7 +157,7 @@ pub(crate) fn lang(Case { section, case, .. }: &Case<'_>) -> Outcome {
     if *section == "invalid" {
         let mut case = (*case).clone();
         if case["name"] == "no_bytes" {
-            // The file states the same in the other order.
+            // The vector gives the two modes in the opposite order.
             case["must"] = "strict error, lenient warning".into();
         }
         let strict = LangFile::strict(&bytes, &LIMITS).is_ok();
@@ -168,9 +168,9 @@ pub(crate) fn lang(Case { section, case, .. }: &Case<'_>) -> Outcome {
         "number": case["number"], "name": case["lang_name"], "entries": case["entries"],
     });
     check(LangFile::from_json(&wanted).map_err(say)? == file, format!("{file:?}"))?;
-    check(file.to_bytes().as_deref() == Ok(&*bytes), "encoded to other bytes")?;
+    check(file.to_bytes().as_deref() == Ok(&*bytes), "encoded to different bytes")?;
     let json = traced(&bytes, |reader| LangFile::decode(reader).map(drop))?;
-    check(LangFile::from_json(&json).as_ref() == Ok(&file), "JSON has other values")?;
+    check(LangFile::from_json(&json).as_ref() == Ok(&file), "JSON has different values")?;
     let stem = case["file"].as_str().and_then(|name| name.strip_suffix(".lang"));
     let stem = stem.ok_or("no file")?;
     let irregular = case["name"] == "repeated" || case["name"] == "colon_in_name";
@@ -197,7 +197,7 @@ pub(crate) fn type_list(Case { section, case, .. }: &Case<'_>) -> Outcome {
     let wanted = case["classes"].as_array().ok_or("no classes")?;
     let found: Vec<Json> = classes.all().iter().map(class).collect();
     let named = |name: &Json| wanted.iter().find(|wanted| wanted["name"] == *name);
-    check(found.len() == wanted.len(), "another number of classes")?;
+    check(found.len() == wanted.len(), "a different number of classes")?;
     for class in &found {
         let wanted = named(&class["name"]).ok_or("another class")?;
         same_class(wanted, class)?;
@@ -212,7 +212,7 @@ pub(crate) fn type_list(Case { section, case, .. }: &Case<'_>) -> Outcome {
         lists.add("again.json", text.as_bytes()).map_err(say)?;
         let again = lists.compile();
         for class in again.all() {
-            let old = classes.by_name(&class.name).ok_or("another class was written")?;
+            let old = classes.by_name(&class.name).ok_or("a different class was written")?;
             let diff = classes.diff(&again);
             check(old.hash == class.hash && diff.changed.is_empty(), text.clone())?;
         }
@@ -251,7 +251,7 @@ fn class(class: &Class) -> Json {
     })
 }
 
-/// The vectors keep references to other options as text, which are numbers here.
+/// The vectors keep references to other options as text; here, they are numbers.
 fn same_class(wanted: &Json, found: &Json) -> Outcome {
     let mut wanted = wanted.clone();
     for property in wanted["properties"].as_array_mut().into_iter().flatten() {
@@ -270,7 +270,7 @@ fn same_class(wanted: &Json, found: &Json) -> Outcome {
     check(sorted(&wanted) == sorted(found), format!("{found} is not {wanted}"))
 }
 
-/// Sorts the options by name, as their order in lists is not kept.
+/// Sorts the options by name, because their order in lists is not kept.
 fn sorted(class: &Json) -> Json {
     let mut class = class.clone();
     for property in class["properties"].as_array_mut().into_iter().flatten() {

@@ -25,9 +25,9 @@ fn irregularities_are_reported_at_their_position() {
         [
             "Game.xml:5:4: warning: attribute TPYE, read as TYPE (write TYPE)",
             "Game.xml:6:4: warning: \"x\" is not a valid USHRT; the default is 0",
-            "Game.xml:6:6: warning: alias USHORT (USHRT)",
+            "Game.xml:6:6: warning: alias USHORT (write USHRT)",
             "Game.xml:7:2: warning: untyped GlobalID, read as GID (write TYPE=\"GID\")",
-            "Game.xml:8:4: warning: unknown type \"STRR\"; Q dropped (did you mean STR?)",
+            "Game.xml:8:4: warning: unknown type \"STRR\"; Q is dropped (did you mean STR?)",
             "Game.xml:9:2: warning: field without type: N dropped",
             "Game.xml:11:2: warning: stray text between elements",
             "Game.xml:12:2: warning: message without RECORD: E is skipped (it gets no order number)",
@@ -164,7 +164,7 @@ fn a_payload_of_another_revision_is_recognized() {
     payload.truncate(18);
     assert_eq!(
         message.fit(&payload).to_string(),
-        "ends in the middle of PayingUser: it is truncated or has another layout"
+        "ends in the middle of PayingUser: it is truncated or has a different layout"
     );
 }
 
@@ -224,7 +224,7 @@ fn an_opener_shows_and_encodes_the_format_inside_a_string() {
             let made = message.from_json(Given::closing(&json, &Toy)).unwrap();
             assert_eq!(made, values);
             let error = message.from_json(&json).unwrap_err().to_string();
-            assert!(error.contains("only \"bytes\" of an opened field"), "{error}");
+            assert!(error.contains("only \"bytes\" for this field"), "{error}");
         }
     }
 }

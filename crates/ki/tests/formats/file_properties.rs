@@ -65,7 +65,7 @@ proptest! {
             PoiFile::sample(&mut Sampler::sized(seed, 6)).to_bytes().unwrap(),
         ] {
             let part = &bytes[..cut.index(bytes.len())];
-            // Its first count can be 0, which alone is a file without collisions.
+            // A count of 0 by itself is a file without collisions.
             prop_assert!(part == [0; 4] || BcdFile::strict(part, &LIMITS).is_err());
             prop_assert!(PoiFile::strict(part, &LIMITS).is_err());
         }

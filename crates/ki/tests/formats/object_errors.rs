@@ -31,7 +31,7 @@ fn unknown_tags_and_pairs_are_reported_where_they_begin() {
         codec.decode_all(bytes, &mut Object::new()).unwrap_err().to_string()
     };
     let tag = "wanted the tag of a known class, found 99 (0x00000063); is the type list from this revision?";
-    // A number, an empty string, and two elements: null and an invalid one.
+    // A number, an empty string, and two elements: null and an invalid object.
     let front = [7, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0];
     let wrong = [0, 0, 0, 0, 99, 0, 0, 0];
     assert_eq!(error(false, false, &wrong[4..]), format!("object at byte 0: {tag}"));
@@ -58,7 +58,7 @@ fn shallow_streams_have_every_property_once() {
     };
     let whole = r#"{"$class":"A","m_n":1,"m_s":"","m_l":[]}"#;
     let bytes = encode(whole).unwrap();
-    // The mask does not cover it.
+    // The mask does not cover `m_e`, so its value is not encoded.
     assert_eq!(encode(&whole.replace("\"m_l\"", "\"m_e\":5,\"m_l\"")).unwrap(), bytes);
     let raw = "{\"$bits\":8,\"$hex\":\"00\"}";
     let wrong = [
@@ -74,7 +74,7 @@ fn shallow_streams_have_every_property_once() {
             whole.replace("]}", &format!("],\"$rest\":{raw}}}")),
             "wanted nothing after the properties, found $rest",
         ),
-        // Even if there are none.
+        // Such a property is refused even in a class without properties.
         (
             format!("{{\"$class\":\"Empty\",\"0x00000063\":{raw}}}"),
             "wanted a known property, found property 0x00000063",
@@ -94,15 +94,15 @@ fn numbers_out_of_range_are_not_read_as_infinity() {
     };
     assert_eq!(
         parse("\"m_f\":1e39").unwrap_err(),
-        "m_f: wanted a number of single precision, found 1e+39"
+        "m_f: wanted a single-precision number, found 1e+39"
     );
     assert_eq!(
         parse("\"m_v\":{\"x\":0,\"y\":-1e39,\"z\":0}").unwrap_err(),
-        "m_v.y: wanted a number of single precision, found -1e+39"
+        "m_v.y: wanted a single-precision number, found -1e+39"
     );
     assert_eq!(
         parse("\"m_d\":\"1e400\"").unwrap_err(),
-        "m_d: wanted a number of double precision, found \"1e400\""
+        "m_d: wanted a double-precision number, found \"1e400\""
     );
     let object = parse("\"m_f\":\"-Infinity\",\"m_d\":1e39").unwrap();
     assert_eq!(

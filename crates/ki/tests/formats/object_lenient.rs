@@ -144,7 +144,7 @@ fn values_that_do_not_fit_are_kept_whole() {
         assert!(decoded.notes[0].text.starts_with(name), "{:?}", decoded.notes);
         let strict = ObjectCodec::new(&classes, ObjectOptions { lenient: false, ..lenient() });
         assert!(strict.decode_all(&bytes, &mut Object::new()).is_err());
-        // XML cannot represent it and refuses it.
+        // XML cannot represent the bytes that were kept, so writing XML fails.
         let mut kept = Object::new();
         codec.decode_all(&bytes, &mut kept).unwrap();
         let error = xml::to_xml(&classes, &[kept]).unwrap_err().to_string();
@@ -231,7 +231,7 @@ fn leftovers_of_an_object_are_kept() {
         error,
         "class A: $rest: wanted bits that are not a property, found a property of 64 bits"
     );
-    // They follow everything else, wherever JSON has them.
+    // Leftovers follow everything else, wherever JSON has them.
     let json = r#"{"$class":"A","$rest":{"$bits":8,"$hex":"01"},"m_n":1}"#;
     let object = Object::parse_json(&classes, json).unwrap();
     assert_eq!(
@@ -329,7 +329,7 @@ fn pairs_can_name_their_classes() {
     let error = strict.decode_all(&bytes(3), &mut Object::new()).unwrap_err().to_string();
     assert_eq!(
         error,
-        "object at byte 0: wanted a known class, found class C, by block 1 type 3; check the name, \
+        "object at byte 0: wanted a known class, found class C (block 1, type 3); check the name, \
          and whether the type list is from this revision"
     );
 }

@@ -84,7 +84,7 @@ fn long_xml_is_read() {
     assert!(written.len() > 16 << 20);
     let loaded = xml::load(&classes, "a.xml", written.as_bytes());
     assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
-    assert!(loaded.objects == Some(vec![object]), "another object");
+    assert!(loaded.objects == Some(vec![object]), "a different object");
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn round(codec: &ObjectCodec<'_>, bytes: &[u8]) -> (Object, Header) {
     (object, decoded.header)
 }
 
-/// Checks that a shallow stream with a mask loses nothing that the mask covers.
+/// Whether an object from a shallow stream still has everything that the stream's mask covers.
 fn has_all(classes: &Classes, kept: &Object, mask: u32) -> bool {
     let root = kept.root(classes).unwrap();
     let is_there = |property: &Property| {

@@ -49,7 +49,7 @@ proptest! {
     #[test]
     fn archives_return_their_files(files in files(), options in options()) {
         let bytes = made(&options, &files);
-        prop_assert_eq!(&made(&options, &files), &bytes, "not the same twice");
+        prop_assert_eq!(&made(&options, &files), &bytes, "the second archive differs");
         prop_assert_eq!(&extracted(&bytes), &files);
         let archive = Archive::parse(&bytes, &Limits::DEFAULT).unwrap();
         let table = archive.table();
@@ -108,7 +108,7 @@ proptest! {
         for entry in archive.entries() {
             errors += usize::from(archive.read(entry, &mut inflater).is_err());
         }
-        prop_assert!(at < data || errors == 1, "a changed byte of the data goes unseen");
+        prop_assert!(at < data || errors == 1, "a changed byte of the data goes unnoticed");
     }
 }
 
@@ -120,7 +120,7 @@ fn every_prefix_is_refused_or_has_errors() {
         let Ok(archive) = Archive::parse(&bytes[..end], &Limits::DEFAULT) else { continue };
         let mut inflater = Inflater::new();
         let faults = archive.entries().iter().filter(|e| archive.read(e, &mut inflater).is_err());
-        assert!(faults.count() > 0, "{end} bytes pass for all");
+        assert!(faults.count() > 0, "{end} bytes pass for the whole archive");
     }
 }
 

@@ -30,7 +30,7 @@ pub mod system {
         /// Decodes the payload of the message with this order number.
         ///
         /// # Errors
-        /// Malformed, if no message has this number; otherwise those of the fields.
+        /// Malformed if no message has this number; otherwise the errors of its fields.
         pub fn decode<'n, T: Trace<'n>>(order: u8, reader: &mut Reader<'_, T>) -> Result<Self> {
             match order {
                 1 => MsgPing::decode_fields(reader).map(Self::MsgPing),
@@ -51,7 +51,7 @@ pub mod system {
         /// Encodes the payload.
         ///
         /// # Errors
-        /// The limit, if a string is too long.
+        /// A limit, if a string is too long.
         pub fn encode(&self, writer: &mut Writer) -> Result<()> {
             match self {
                 Self::MsgPing(message) => message.encode_fields(writer),
@@ -100,7 +100,7 @@ pub mod game {
         /// Decodes the payload of the message with this order number.
         ///
         /// # Errors
-        /// Malformed, if no message has this number; otherwise those of the fields.
+        /// Malformed if no message has this number; otherwise the errors of its fields.
         pub fn decode<'n, T: Trace<'n>>(order: u8, reader: &mut Reader<'_, T>) -> Result<Self> {
             match order {
                 36 => MsgClientmove::decode_fields(reader).map(Self::MsgClientmove),
@@ -121,7 +121,7 @@ pub mod game {
         /// Encodes the payload.
         ///
         /// # Errors
-        /// The limit, if a string is too long.
+        /// A limit, if a string is too long.
         pub fn encode(&self, writer: &mut Writer) -> Result<()> {
             match self {
                 Self::MsgClientmove(message) => message.encode_fields(writer),
@@ -245,7 +245,7 @@ pub mod login {
         /// Decodes the payload of the message with this order number.
         ///
         /// # Errors
-        /// Malformed, if no message has this number; otherwise those of the fields.
+        /// Malformed if no message has this number; otherwise the errors of its fields.
         pub fn decode<'n, T: Trace<'n>>(order: u8, reader: &mut Reader<'d, T>) -> Result<Self> {
             match order {
                 3 => MsgCharacterselected::decode_fields(reader).map(Self::MsgCharacterselected),
@@ -270,7 +270,7 @@ pub mod login {
         /// Encodes the payload.
         ///
         /// # Errors
-        /// The limit, if a string is too long.
+        /// A limit, if a string is too long.
         pub fn encode(&self, writer: &mut Writer) -> Result<()> {
             match self {
                 Self::MsgCharacterselected(message) => message.encode_fields(writer),
@@ -393,7 +393,7 @@ pub mod hostile {
         /// Decodes the payload of the message with this order number.
         ///
         /// # Errors
-        /// Malformed, if no message has this number; otherwise those of the fields.
+        /// Malformed if no message has this number; otherwise the errors of its fields.
         pub fn decode<'n, T: Trace<'n>>(order: u8, reader: &mut Reader<'d, T>) -> Result<Self> {
             match order {
                 1 => MsgAll::decode_fields(reader).map(Self::MsgAll),
@@ -420,7 +420,7 @@ pub mod hostile {
         /// Encodes the payload.
         ///
         /// # Errors
-        /// The limit, if a string is too long.
+        /// A limit, if a string is too long.
         pub fn encode(&self, writer: &mut Writer) -> Result<()> {
             match self {
                 Self::MsgAll(message) => message.encode_fields(writer),

@@ -80,16 +80,16 @@ fn all_ways(
     if is_compressed {
         let mut other = Object::new();
         codec.decode_all(&again, &mut other).map_err(say)?;
-        check(other == object, "another object after compressing it again")?;
+        check(other == object, "a different object after compressing it again")?;
     } else {
-        check(again == bytes, "encoded to other bytes")?;
+        check(again == bytes, "encoded to different bytes")?;
     }
     // JSON, from the value and streamed.
     let json = object.to_json(classes).map_err(say)?;
     let mut writer = JsonWriter::new(Vec::new(), Style::default());
     codec.decode_all(bytes, &mut writer).map_err(say)?;
     check(writer.finish().map_err(say)? == json.as_bytes(), "the streamed JSON differs")?;
-    check(Object::parse_json(classes, &json).map_err(say)? == object, "JSON has other values")?;
+    check(Object::parse_json(classes, &json).map_err(say)? == object, "JSON has different values")?;
     // With a trace.
     let mut reader = Reader::traced("stream", bytes, Tree::new());
     let mut traced = Object::new();
@@ -128,10 +128,10 @@ fn envelope(case: &Json, bytes: &[u8]) -> Outcome {
         return check(opened.is_err(), "accepted");
     }
     let opened = opened.map_err(|error| error.to_string())?;
-    check(*opened == hex(case, "data_hex")?, "other data")?;
+    check(*opened == hex(case, "data_hex")?, "different data")?;
     let sealed = seal_envelope(&opened, name(case) == "zlib").map_err(|e| e.to_string())?;
     let again = open_envelope(&sealed, &Limits::DEFAULT).map_err(|error| error.to_string())?;
-    check(again == opened, "other data after resealing")?;
+    check(again == opened, "different data after resealing")?;
     check(name(case) != "stored" || sealed == bytes, "another envelope")
 }
 
@@ -171,13 +171,13 @@ fn all_core_ways(codec: &ObjectCodec<'_>, bytes: &[u8], wanted: &Json) -> Outcom
     let mut object = Object::new();
     codec.decode_all(bytes, &mut object).map_err(|error| error.to_string())?;
     check(object == value, "another value")?;
-    check(codec.encode(&object, codec.header()).as_deref() == Ok(bytes), "other bytes")?;
+    check(codec.encode(&object, codec.header()).as_deref() == Ok(bytes), "different bytes")?;
     let mut reader = Reader::traced("stream", bytes, Tree::new());
     let outcome = codec.decode(&mut reader, &mut Object::new());
     let (tree, _) = reader.conclude(outcome);
     let mut shown = String::new();
     write_node(tree.find("object").ok_or("no object")?, Style::default(), &mut shown);
-    check(Ok(shown) == object.to_json(codec.classes()), "the tree shows other values")
+    check(Ok(shown) == object.to_json(codec.classes()), "the tree shows different values")
 }
 
 pub(crate) fn text(Case { section, case, whole, .. }: &Case<'_>) -> Outcome {
@@ -191,7 +191,7 @@ pub(crate) fn text(Case { section, case, whole, .. }: &Case<'_>) -> Outcome {
     let wanted = usize::try_from(case["issues"].as_u64().unwrap_or(0)).unwrap();
     check(loaded.diagnostics.len() == wanted, format!("{:?}", loaded.diagnostics))?;
     let values = case["value"].as_array().unwrap();
-    check(objects.len() == values.len(), "another number of objects")?;
+    check(objects.len() == values.len(), "a different number of objects")?;
     for (object, value) in objects.iter().zip(values) {
         let value = Object::from_json(&classes, &ours(value)).map_err(|error| error.to_string())?;
         check(*object == value, format!("{:?}", object.to_json(&classes)))?;
@@ -199,14 +199,14 @@ pub(crate) fn text(Case { section, case, whole, .. }: &Case<'_>) -> Outcome {
     let written = xml::to_xml(&classes, &objects).map_err(|error| error.to_string())?;
     let again = xml::load(&classes, "again.xml", written.as_bytes());
     check(again.diagnostics.is_empty(), format!("{:?}", again.diagnostics))?;
-    check(again.objects == Some(objects), format!("XML has other values: {written}"))
+    check(again.objects == Some(objects), format!("XML has different values: {written}"))
 }
 
 pub(crate) fn type_lists() -> Outcome {
     let (two, one) =
         (classes("objectproperty_types.json"), classes("objectproperty_types_v1.json"));
     check(one.notes().is_empty() && two.notes().is_empty(), "hashes differ")?;
-    check(one.all().len() == two.all().len(), "another number of classes")?;
+    check(one.all().len() == two.all().len(), "a different number of classes")?;
     for class in one.all() {
         let other = two.by_name(&class.name).ok_or("a class is missing")?;
         check(class == other, format!("{} differs", class.name))?;
@@ -219,7 +219,7 @@ pub(crate) fn type_lists() -> Outcome {
     }
     let content = ContentHash::of([&file("objectproperty_types.json")[..]]);
     let cached = Classes::from_cache(&two.to_cache(content), content).map_err(|e| e.to_string())?;
-    check(cached.all() == two.all(), "the cache has other classes")
+    check(cached.all() == two.all(), "the cache has different classes")
 }
 
 pub(crate) fn character_blob() -> Outcome {
@@ -234,5 +234,5 @@ pub(crate) fn character_blob() -> Outcome {
     let mut real = Object::new();
     codec.decode_all(&bytes, &mut real).map_err(|error| error.to_string())?;
     check(real == object, "padding changed the value")?;
-    check(codec.encode(&real, header) == Ok(canonical), "encoded to other bytes")
+    check(codec.encode(&real, header) == Ok(canonical), "encoded to different bytes")
 }

@@ -44,7 +44,7 @@ pub(crate) fn archive(Case { section, case, .. }: &Case<'_>) -> Outcome {
     check(case["flags"].as_u64().unwrap_or(0) == u64::from(table.flags), "flags")?;
     check(case["toc_len"] == table.encoded_size(), "size of the table")?;
     let wanted = case["entries"].as_array().ok_or("no entries")?;
-    check(wanted.len() == table.entries.len(), "another number of entries")?;
+    check(wanted.len() == table.entries.len(), "a different number of entries")?;
     for (entry, wanted) in table.entries.iter().zip(wanted) {
         let found = json!({
             "path": entry.name_lossy(), "offset": entry.offset, "size": entry.size,
@@ -69,12 +69,12 @@ fn round_trip(bytes: &[u8]) -> Outcome {
     let mut reader = Reader::traced("file", bytes, Tree::new());
     let file = ArchiveFile::decode(&mut reader).map_err(|error| error.to_string())?;
     let tree = reader.finish();
-    check(file.to_bytes().as_deref() == Ok(bytes), "encoded to other bytes")?;
+    check(file.to_bytes().as_deref() == Ok(bytes), "encoded to different bytes")?;
     let mut text = String::new();
     write_children(Value::Record, tree.roots(), Style::default(), &mut text);
     let json: Json = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     let again = ArchiveFile::from_json(&json).and_then(|file| file.to_bytes());
-    check(again.as_deref() == Ok(bytes), "JSON encoded to other bytes")
+    check(again.as_deref() == Ok(bytes), "JSON encoded to different bytes")
 }
 
 fn invalid(name: &str, bytes: &[u8]) -> Outcome {

@@ -1,4 +1,4 @@
-"""Read captures, messages and files of preserved online worlds.
+"""Read captures, messages and files from preserved online worlds.
 
     for message in worldwire.open("evening.pcapng", keys="keys.toml"):
         print(message.time, message.name, message.fields)
@@ -56,7 +56,7 @@ __all__ = [
 def decode(codec: str, data: bytes, *, side: Side = "client") -> Any:
     """Decode a single message or file. `codecs()` lists the codecs.
 
-    Only the built-in definitions are used. A `Context` also takes keys and your own definitions.
+    This uses only the built-in definitions. A `Context` also takes keys and your own definitions.
     """
     return _built_in().decode(codec, data, side=side)
 

@@ -8,9 +8,9 @@ from typing import Any, Optional
 class Error(Exception):
     """Something that worldwire cannot read, decode or encode.
 
-    `path` is the field or file that the error is about, `offset` a byte of the input or, for a
-    filter, a character, and `hint` advice on what to do. Each is None if it is not known. The text
-    of the exception contains all of them.
+    `path` is the field or file that the error is about, `offset` its byte position in the input (in a
+    filter, its character position), and `hint` advice on what to do. Each is None if unknown. The
+    text of the exception contains all of them.
     """
 
     def __init__(
@@ -33,14 +33,14 @@ class Error(Exception):
 class CaptureError(Error):
     """A capture cannot be read any further. All messages before the damage have been returned.
 
-    If `stats` raises it, `partial` is what was counted before the damage.
+    If `stats` raises it, `partial` contains what was counted before the damage.
     """
 
     partial: Any = None
 
 
 class DecodeError(Error):
-    """Bytes cannot be decoded. `partial` is what was decoded before the error."""
+    """Bytes cannot be decoded. `partial` contains what was decoded before the error."""
 
     partial: Any = None
 
@@ -54,7 +54,7 @@ class EncodeError(Error):
 
 
 class FilterError(Error):
-    """A filter has an error, or names something that does not exist."""
+    """A filter has an error or names something that does not exist."""
 
 
 class KeysError(Error):
@@ -62,7 +62,7 @@ class KeysError(Error):
 
 
 class LimitError(Error):
-    """The input exceeds a limit that protects against hostile input."""
+    """The input exceeds one of the limits that protect against hostile input."""
 
 
 class Refused(Error):

@@ -1,4 +1,4 @@
-"""Connections that asyncio drives: what the clients of all families share."""
+"""Connections driven by asyncio: the parts that all clients share."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from .connection import Connection, Event
 _Link = TypeVar("_Link", bound="Link")
 
 Inbox = asyncio.Queue[Optional[Event]]
-"""Messages for a caller that waits for them. None when no more will arrive."""
+"""Messages for a waiting caller. None means that no more will arrive."""
 
 MAX_WAITING = 1 << 16
 """How many messages can wait in an inbox. If there are more, the oldest are lost."""
 
 
 class Link:
-    """A connection to a server. Iterate over it for messages that nothing else waits for."""
+    """A connection to a server. Iterate over it for messages that no other call is waiting for."""
 
     _is_datagrams = False
     """Whether it uses UDP."""
@@ -42,7 +42,7 @@ class Link:
         self.host = host
         self.port = port
         self.patience = patience
-        """How many seconds the server may take to answer."""
+        """How many seconds the server has to answer."""
         self._connection: Optional[Connection] = None
         self._running: Optional[asyncio.Task[None]] = None
         self._wake = asyncio.Event()
@@ -103,14 +103,14 @@ class Link:
         return self._connection
 
     async def _set_up(self, what: str) -> None:
-        """Wait until the connection is established. `what` is what the server has to do."""
+        """Wait until the connection is established. `what` names the step that the server must take."""
         try:
             await asyncio.wait_for(self._ready.wait(), self.patience)
         except asyncio.TimeoutError:
             await self.close()
-            raise ConnectionError(f"the server does not {what} within {self.patience} s") from None
+            raise ConnectionError(f"the server did not {what} within {self.patience} s") from None
         if self._connection is None or not self._connection.is_established:
-            raise ConnectionError(f"the server does not {what}: {self._why}")
+            raise ConnectionError(f"the server did not {what}: {self._why}")
 
     @contextmanager
     def _listening(self, *names: str) -> Generator[Inbox, None, None]:
@@ -138,13 +138,13 @@ class Link:
     async def wait_for(
         self, name: str, request: str, fields: Optional[Mapping[str, Any]] = None
     ) -> Event:
-        """Send a message, and return the next one with a name that arrives."""
+        """Send a message and return the next one that arrives with the given name."""
         with self._listening(name) as inbox:
             self.send(request, fields)
             return await self._next(request, inbox)
 
     def _deliver(self, event: Event) -> None:
-        """Pass a message to the caller that waits for it."""
+        """Pass a message to the caller that is waiting for it."""
         if event.kind == "message":
             self._put(self._named.get(event.name, self._unasked), event)
 
@@ -196,7 +196,7 @@ class Link:
             connection.close()
         finally:
             reading.cancel()
-            # Wakes up everyone who waits.
+            # Wakes up all waiting callers.
             self._ready.set()
             for inbox in self._inboxes():
                 inbox.put_nowait(None)
@@ -204,11 +204,11 @@ class Link:
 
 
 class _Wire(Protocol):
-    """A way to a server."""
+    """A transport to a server."""
 
     async def open(self, host: str, port: int) -> None: ...
     async def read(self) -> bytes:
-        """What has arrived: some bytes, or a datagram. No bytes mean the end."""
+        """What has arrived: bytes or a datagram. No bytes mean the end."""
         ...
 
     def write(self, data: bytes) -> None: ...
@@ -273,7 +273,7 @@ class _Datagrams(asyncio.DatagramProtocol):
 
 
 def checked(request: str, event: Event, field: str) -> Event:
-    """The event, unless the field says why the request was refused."""
+    """The event. Raises `Refused` if the field says why the request was refused."""
     result = event.fields.get(field, "Success")
     if result not in ("Success", 0):
         raise Refused(request, result)

@@ -26,11 +26,11 @@ class Record(Mapping[str, Any]):
     def __contains__(self, name: object, /) -> bool: ...
     def __dir__(self) -> List[str]: ...
     def keys(self) -> List[str]:  # type: ignore[override]
-        """The names of the fields."""
+        """The field names."""
     def values(self) -> List[Any]:  # type: ignore[override]
-        """The values of the fields."""
+        """The field values."""
     def items(self) -> List[Tuple[str, Any]]:  # type: ignore[override]
-        """The names and values of the fields."""
+        """The field names and values."""
     def get(self, name: str, default: Any = None) -> Any:
         """The value of a field or path, or `default` if there is none."""
     def to_dict(self) -> Any:
@@ -60,10 +60,10 @@ class Message:
         """When the message was complete, in seconds since 1970-01-01 00:00 UTC."""
     @property
     def time_ns(self) -> int:
-        """The same in nanoseconds, exact."""
+        """The same time in nanoseconds, exact."""
     @property
     def elapsed(self) -> float:
-        """The seconds since the first packet of the capture."""
+        """Seconds since the first packet of the capture."""
     @property
     def src(self) -> Optional[str]:
         """The sender's address."""
@@ -87,20 +87,20 @@ class Message:
         """The decrypted bytes without the frame."""
     @property
     def position(self) -> Tuple[int, int]:
-        """The first byte in the sender's stream, and the one after the last."""
+        """The start and end (exclusive) in the sender's stream, in bytes."""
     @property
     def error(self) -> Optional[str]:
         """Why the message could not be decoded completely; otherwise None."""
     @property
     def is_note(self) -> bool:
-        """Whether it is a note about the conversation instead of a message."""
+        """Whether this is a note about the conversation rather than a message."""
     def json(self, *, safe: bool = False) -> str:
         """The line that `worldwire dissect --json` writes.
 
         With `safe`, integers of more than 53 bits are strings.
         """
     def range(self, path: str) -> Tuple[int, int]:
-        """The first byte of a field in `body`, and the one after its last.
+        """The start and end (exclusive) of a field in `body`.
 
         For a field inside a compressed part, the range is that of the whole part.
         """
@@ -132,26 +132,30 @@ class Capture(Iterator[Message]):
     def to_numpy(self, columns: Sequence[str]) -> Dict[str, Any]:
         """The same values as NumPy arrays, by name."""
     def close(self) -> None:
-        """Stop reading, which ends the iteration."""
+        """Stop reading. This ends the iteration."""
 
 @final
 class Table:
-    """Columns of values, one row for each message, for anything that reads Arrow's C streams."""
+    """Columns of values, one row for each message or object, for anything that reads Arrow's C streams."""
 
     @property
     def column_names(self) -> List[str]:
         """The names of the columns."""
     def __len__(self) -> int: ...
+    def column(self, name: str) -> List[Any]:
+        """The values of a column; None where one is missing. Times are nanoseconds since 1970."""
+    def rows(self) -> Iterator[Tuple[Any, ...]]:
+        """The values of each row, in the order of the columns."""
     def to_numpy(self) -> Dict[str, Any]:
         """A NumPy array for each column, by name.
 
-        If a message lacks the field, whole numbers and booleans become a masked array. In other
-        columns, its value is NaN, NaT or None.
+        If a message lacks the field, columns of whole numbers and booleans become masked arrays. In
+        other columns, its value is NaN, NaT or None.
         """
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 def totals(capture: Capture) -> Tuple[str, Optional[BaseException]]:
-    """The sums over a capture as JSON, and the exception if not all of it can be read."""
+    """A capture's statistics as JSON, and the exception if it cannot be read completely."""
 
 @final
 class Context:
@@ -193,7 +197,7 @@ def open(
 
 @final
 class TeraCatalog:
-    """TERA's definitions and maps, as far as they are in some files."""
+    """The TERA definitions and maps in the given files."""
 
     def __new__(cls, data: Paths) -> Self: ...
     def names(self) -> List[str]:
@@ -201,20 +205,20 @@ class TeraCatalog:
     def versions(self, name: str) -> List[int]:
         """The versions of a message's definition, from the oldest to the newest."""
     def fields(self, name: str, version: Optional[int] = None) -> List[Tuple[int, str, str]]:
-        """The fields of a definition: depth, name and type. Without a version, the newest one's.
+        """The fields of a definition: depth, name and type. The default version is the newest.
 
-        Nested fields follow the one that contains them.
+        Nested fields follow the field that contains them.
         """
     def revisions(self) -> List[int]:
         """The revisions whose opcodes are known."""
     def opcodes(self, revision: int) -> Dict[str, int]:
         """The opcodes of a revision, by name."""
     def system_messages(self, version: str) -> Dict[str, int]:
-        """The numbers of system messages, by name, for a revision or patch: `"92.04"`."""
+        """The numbers of system messages, by name, for a revision or a patch such as `"92.04"`."""
 
 @final
 class StateCatalog:
-    """Uru's state descriptors, as far as they are in some SDL files."""
+    """The Uru state descriptors in the given SDL files."""
 
     def __new__(cls, data: Paths) -> Self: ...
     def names(self) -> List[str]:
@@ -226,12 +230,12 @@ class StateCatalog:
     ) -> List[Tuple[str, str, Optional[int]]]:
         """The variables of a descriptor: name, type, and number of values, or None if it varies.
 
-        Without a version, the newest one's.
+        The default version is the newest.
         """
 
 @final
 class Archive(Mapping[str, builtins.bytes]):
-    """An open archive: a mapping from the names of its files to their contents."""
+    """An open archive: a mapping from file names to contents."""
 
     def __new__(cls, path: Path) -> Self: ...
     def __getitem__(self, name: str, /) -> builtins.bytes: ...
@@ -239,29 +243,54 @@ class Archive(Mapping[str, builtins.bytes]):
     def __len__(self) -> int: ...
     def __contains__(self, name: object, /) -> bool: ...
     def keys(self) -> List[str]:  # type: ignore[override]
-        """The names of the files, in the order of the archive."""
+        """The file names, in archive order."""
     def values(self) -> List[builtins.bytes]:  # type: ignore[override]
-        """The contents of the files, in the order of the archive."""
+        """The file contents, in archive order."""
     def items(self) -> List[Tuple[str, builtins.bytes]]:  # type: ignore[override]
-        """The names and contents of the files."""
+        """The file names and contents."""
     def get(self, name: str, default: Any = None) -> Any:
-        """The content of a file, or `default` if there is none with this name."""
+        """The contents of a file, or `default` if no file has this name."""
     def search(self, pattern: str) -> List[str]:
         """The names that match a pattern.
 
-        `*` and `?` match within a directory, `**` any number of directories.
+        `*` and `?` match within a directory; `**` matches any number of directories.
         """
-    def read(self, names: Sequence[str]) -> Dict[str, builtins.bytes]:
-        """The contents of several files by name, read on all cores."""
+    def read(self, files: Union[str, Sequence[str]]) -> Dict[str, builtins.bytes]:
+        """The contents of several files by name, read on all cores.
+
+        `files` is a pattern, as for `search`, or a list of names.
+        """
+    def files(
+        self, files: Union[str, Sequence[str], None] = None
+    ) -> Iterator[Tuple[str, builtins.bytes]]:
+        """The names and contents of several files, read as the iterator advances.
+
+        `files` is a pattern, as for `search`, or a list of names; without it, all files.
+        """
+    def table(
+        self,
+        files: Union[str, Sequence[str]],
+        columns: Sequence[str],
+        types: TypeList,
+        *,
+        lenient: bool = False,
+    ) -> Table:
+        """The values at paths of many objects: one row for each file, decoded on all cores.
+
+        Columns are paths, as for `GameObject`; `"$file"`, the name of the file; and `"$error"`, why
+        its object could not be decoded. A path with `[*]` makes a column of lists. Values that
+        no path needs are neither decoded nor checked, unless `lenient` is set. An object that cannot
+        be decoded has no values. Without the column `"$error"`, a warning reports how many there are.
+        """
     def size(self, name: str) -> int:
         """The size of a file in bytes."""
     def update(
         self, path: Path, changes: Mapping[str, Optional[builtins.bytes]], *, level: int = 8
     ) -> None:
-        """Write an archive with other contents for some files. None removes a file.
+        """Write an archive with new contents for the given files. None removes a file.
 
-        All others are copied as they are stored. `path` can be that of this archive: open it again
-        to read the changes. `level` is the compression, from 1 (fast) to 12 (small).
+        All other files are copied as they are stored. `path` can be this archive's own path: to read
+        the changes, open it again. `level` is the compression level, from 1 (fast) to 12 (small).
         """
     @staticmethod
     def create(path: Path, files: Mapping[str, builtins.bytes], *, level: int = 8) -> None:
@@ -269,7 +298,7 @@ class Archive(Mapping[str, builtins.bytes]):
 
 @final
 class Machine:
-    """A connection of any family without I/O. `worldwire.Connection` describes it."""
+    """A connection of any family, without I/O. `worldwire.Connection` documents it."""
 
     @staticmethod
     def ki(side: Side, session_id: int, epoch: float, now: float) -> Machine: ...
@@ -303,13 +332,13 @@ class Machine:
     def queued_bytes(self) -> int: ...
 
 def uru_login(account: str, password: str, challenge: int) -> Tuple[int, builtins.bytes]:
-    """What a client of Uru sends to log in, given the server's challenge: its own, and the hash."""
+    """What an Uru client sends to log in: its own challenge, and the hash for the server's challenge."""
 
 def ki_login(account: str, password: str, session: Tuple[int, int, int]) -> bytes:
-    """The `Rec1` that a client of KI sends to log in."""
+    """The `Rec1` that a KI client sends to log in."""
 
 def ki_secret(sealed: bytes, session: Tuple[int, int, int]) -> Optional[str]:
-    """The secret in the `Rec1` of the answer; None if it belongs to another session."""
+    """The secret in the answer's `Rec1`; None if it belongs to another session."""
 
 def ki_proof(secret: str, session: Tuple[int, int, int]) -> str:
     """The `PassKey3` that proves the secret on another connection."""
@@ -322,7 +351,7 @@ def ki_new_character(name: str, school: str) -> bytes:
 
 @final
 class AuthLogin:
-    """The login at an auth server of MxO, without I/O."""
+    """A login to an MxO auth server, without I/O."""
 
     def __new__(cls, account: str, password: str, public_key: Optional[Path]) -> Self: ...
     def receive(self, data: builtins.bytes) -> None: ...
@@ -331,18 +360,18 @@ class AuthLogin:
 
 @final
 class Ticket:
-    """The result of a login at an auth server of MxO."""
+    """The result of a login to an MxO auth server."""
 
     @property
     def characters(self) -> List[Tuple[int, str, int]]:
-        """The characters: ID, name, and the number of the world."""
+        """The characters: ID, name, and world number."""
     @property
     def worlds(self) -> List[Tuple[int, str]]:
         """The worlds: number and name."""
 
 @final
 class MarginLogin:
-    """A session at a margin server of MxO, without I/O."""
+    """A session with an MxO margin server, without I/O."""
 
     def __new__(cls, ticket: Ticket) -> Self: ...
     def receive(self, data: builtins.bytes) -> None: ...
@@ -362,7 +391,7 @@ class TypeList:
     def properties(self, name: str) -> List[str]:
         """The names of a class's properties, in the order in which objects contain them."""
     def decode(self, data: Union[bytes, bytearray], *, lenient: bool = False) -> GameObject:
-        """Decode an object in the form in which client files and archives store it.
+        """Decode an object as client files and archives store it.
 
         With `lenient`, values that do not match the type list are kept as bytes.
         """
@@ -375,7 +404,7 @@ class TypeList:
 class GameObject:
     """A decoded object. `object["m_stats.m_health"]` reads and sets values by path.
 
-    `object["m_items[*].m_id"]` reads a list of values, without those of elements that have none.
+    `object["m_items[*].m_id"]` reads a list of values and skips elements that have none.
     """
 
     def __getitem__(self, path: str, /) -> Any: ...
@@ -385,7 +414,7 @@ class GameObject:
     def __iter__(self) -> Iterator[str]: ...
     def __len__(self) -> int: ...
     def keys(self) -> List[str]:
-        """The names of the properties."""
+        """The property names."""
     def to_dict(self) -> Any:
         """All values as plain dictionaries and lists. `$class` is an object's class."""
     def json(self) -> str:

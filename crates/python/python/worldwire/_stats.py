@@ -1,4 +1,4 @@
-"""Sums over captures."""
+"""Statistics of captures."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ._types import Family, KeySources, Path, Paths, Readable
 
 
 class Amount(TypedDict):
-    """Messages, and their bytes."""
+    """The number of messages and their total bytes."""
 
     messages: int
     bytes: int
 
 
 class CapturedBytes(TypedDict):
-    """Captured bytes by sender, and those of conversations that were not recognised."""
+    """Captured bytes by sender, and those in unrecognised conversations."""
 
     client: int
     server: int
@@ -26,7 +26,7 @@ class CapturedBytes(TypedDict):
 
 
 class NameStats(TypedDict):
-    """The messages with one name: how many client and server sent, and their bytes."""
+    """The messages with one name: how many the client and server sent, and their bytes."""
 
     family: Family
     name: str
@@ -36,7 +36,7 @@ class NameStats(TypedDict):
 
 
 class ReplyStats(TypedDict):
-    """The seconds between requests with one name and their replies."""
+    """Seconds between requests with one name and their replies."""
 
     request: str
     count: int
@@ -46,7 +46,7 @@ class ReplyStats(TypedDict):
 
 
 class Stats(TypedDict):
-    """The sums over a capture, with the keys of `worldwire stats --json`."""
+    """A capture's statistics, with the keys of `worldwire stats --json`."""
 
     conversations: int
     recognised: int
@@ -79,10 +79,10 @@ def stats(
     family: Optional[Family] = None,
     stream: Optional[int] = None,
 ) -> Stats:
-    """Read a capture to its end, and return what `worldwire stats --json` prints.
+    """Read a capture to its end and return what `worldwire stats --json` prints.
 
     The arguments are those of `open`. Problems are counted as well as messages. If the capture
-    cannot be read to its end, the `partial` of the `CaptureError` has the sums up to there.
+    cannot be read to its end, the `partial` of the `CaptureError` has the statistics up to there.
     """
     capture = open(
         source, keys=keys, data=data, filter=filter, family=family, stream=stream, notes=True

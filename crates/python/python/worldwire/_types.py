@@ -1,4 +1,4 @@
-"""Types of arguments."""
+"""Argument types."""
 
 from os import PathLike
 from typing import List, Literal, Optional, Protocol, Sequence, Tuple, Union
@@ -13,7 +13,7 @@ KeyContents = Tuple[
     List[Tuple[Optional[str], Optional[str], Optional[str]]],
     List[Tuple[Optional[int], bytes]],
 ]
-"""What is in key files: Uru's servers, droid key and sessions, KI's streams and accounts, MxO's sessions."""
+"""The contents of key files: Uru servers, droid key and sessions; KI streams and accounts; MxO sessions."""
 Side = Literal["client", "server"]
 Family = Literal["ki", "mxo", "tera", "uru"]
 

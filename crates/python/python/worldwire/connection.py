@@ -9,8 +9,8 @@
         print(event.name, event.fields)
 
 Bytes and time go in, events and bytes come out, so the same object works with sockets, asyncio, threads
-and tests. After each call that passes something in, take the `events`, send what `transmit` returns until
-it returns None, and call `timeout` at the time that `next_timeout` returns.
+and tests. After each call that passes something in, take the `events` and send what `transmit` returns
+until it returns None. Call `timeout` at the time that `next_timeout` returns.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Event:
         self, kind: Kind, side: Optional[Side], codec: Optional[str], data: bytes, text: str
     ) -> None:
         self.kind: Kind = kind
-        """"message"; "setup" for a step of connection setup; "news" for what only this family has, such
+        """"message"; "setup" for a step of connection setup; "news" for events specific to the family, such
         as an established session; "fault" for bytes that cannot be read; or "closed", always the last."""
         self.side: Optional[Side] = side
         """The sender."""
         self.codec = codec
         """The codec of `bytes`, for a message."""
         self.bytes = data
-        """The message without its frame, decrypted."""
+        """The decrypted message without its frame."""
         self.text = text
         """What happened, if it is not a message."""
         self._value: Any = None
@@ -57,7 +57,7 @@ class Event:
             return ""
         if self.codec == "ki.dml":
             return f"{value.service}.{value.order}"
-        # TERA's messages and MxO's RPC messages have an opcode, which is a number without a name.
+        # TERA messages and MxO RPC messages have an opcode, a number that may have no name.
         name = value.get("name", value.get("opcode", ""))
         return name if isinstance(name, str) else hex(name)
 
@@ -83,7 +83,7 @@ class Event:
             try:
                 self._value = self._context.decode(self.codec, self.bytes, side=side)
             except DecodeError as error:
-                # What could be decoded usually has the name.
+                # The decoded part usually includes the name.
                 self._value, self._error = error.partial, error
         return self._value
 
@@ -94,7 +94,7 @@ class Event:
 
 
 class Connection:
-    """A connection of any family, as its client or server. Create it with `ki`, `mxo`, `tera` or `uru`.
+    """The client's or server's end of a connection. Create it with `ki`, `mxo`, `tera` or `uru`.
 
     Methods take the time as seconds on any clock that does not run backwards, or use their own clock.
     """
@@ -121,7 +121,7 @@ class Connection:
     ) -> Connection:
         """A KI connection. A server chooses the session's number.
 
-        The context has the message definitions; without it, only the built-in ones are used.
+        The context contains the message definitions; without it, only the built-in ones are used.
         """
         machine = Machine.ki(side, session, time.time(), 0.0)
         return cls("ki", side, machine, "ki.dml", context, time.monotonic())
@@ -136,14 +136,14 @@ class Connection:
         character: int = 0,
         context: Optional[Context] = None,
     ) -> Connection:
-        """An MxO connection over UDP, with the session and key that the margin server assigned."""
+        """An MxO connection over UDP, with the session and key assigned by the margin server."""
         times = (time.time(), 0.0)
         machine = Machine.mxo(side, session, key, character, times)
         return cls("mxo", side, machine, "mxo.rpc", context, time.monotonic())
 
     @classmethod
     def tera(cls, side: Side, *, context: Optional[Context] = None) -> Connection:
-        """A TERA connection. The context has the definitions and maps."""
+        """A TERA connection. The context contains the definitions and maps."""
         return cls("tera", side, Machine.tera(side, 0.0), "tera.packet", context, time.monotonic())
 
     @classmethod
@@ -156,7 +156,7 @@ class Connection:
         build: Optional[int] = None,
         context: Optional[Context] = None,
     ) -> Connection:
-        """An Uru connection. Without a key for the service, a client asks for no encryption.
+        """An Uru connection. Without a key for the service, a client requests no encryption.
 
         A server learns the service from its client.
         """
@@ -165,7 +165,7 @@ class Connection:
         return cls("uru", side, machine, codec, context, time.monotonic())
 
     def receive(self, data: Union[bytes, bytearray], now: Optional[float] = None) -> None:
-        """Handle bytes of the other side's stream; for MxO, a datagram."""
+        """Handle bytes from the other side's stream; for MxO, a datagram."""
         self._machine.receive(data, self._now(now))
 
     def receive_end(self, now: Optional[float] = None) -> None:
@@ -178,7 +178,7 @@ class Connection:
 
     @property
     def next_timeout(self) -> Optional[float]:
-        """The time at which to call `timeout`, on the clock of the connection."""
+        """The time at which to call `timeout`, on the connection's clock."""
         return self._machine.next_timeout()
 
     def wait_time(self) -> Optional[float]:
@@ -200,7 +200,7 @@ class Connection:
         return events
 
     def send(self, name: str, fields: Optional[Mapping[str, Any]] = None) -> None:
-        """Queue a message, by its name and fields as in `worldwire dissect --json`.
+        """Queue a message, given its name and fields as in `worldwire dissect --json`.
 
         For KI, the name is SERVICE.MESSAGE.
         """
@@ -211,7 +211,7 @@ class Connection:
         elif self._codec in ("mxo.rpc", "tera.packet"):
             value = {"opcode": name, "fields": fields or {}}
         if self._codec is None:
-            raise Error("the client has not said which service it wants yet")
+            raise Error("the client has not requested a service yet")
         self.send_bytes(self._context.encode(self._codec, value, side=self.side))
 
     def send_bytes(self, data: Union[bytes, bytearray]) -> None:
@@ -219,7 +219,7 @@ class Connection:
         self._machine.send(data)
 
     def set_key(self, key: bytes) -> None:
-        """Encrypt everything that an MxO connection to a margin server sends and receives from now on."""
+        """From now on, encrypt everything on an MxO connection to a margin server."""
         self._machine.set_key(key)
 
     def close(self) -> None:
@@ -228,12 +228,12 @@ class Connection:
 
     @property
     def session(self) -> Optional[Tuple[int, int, int]]:
-        """A KI session: its ID, and seconds and milliseconds of its offer. Login secrets depend on it."""
+        """A KI session: its ID, and the seconds and milliseconds of its offer. Login secrets depend on it."""
         return self._machine.ki_session()
 
     @property
     def is_established(self) -> bool:
-        """Whether setup is complete. Messages that were queued before are sent then."""
+        """Whether setup is complete. Messages queued earlier are sent then."""
         return self._machine.is_established
 
     @property
@@ -243,7 +243,7 @@ class Connection:
 
     @property
     def queued_bytes(self) -> int:
-        """How many bytes wait to be sent, for backpressure."""
+        """How many bytes are waiting to be sent; use it for backpressure."""
         return self._machine.queued_bytes
 
     def _now(self, now: Optional[float]) -> float:

@@ -7,8 +7,8 @@
         message.fields["message"] = message.fields["message"].upper()
         return message.fields
 
-`worldwire proxy tera --hook bot.py` runs a file with such functions. To connect to a proxy that was
-started with `--hook-socket` instead, call `run("127.0.0.1:7900")`.
+`worldwire proxy tera --hook bot.py` runs a file with such functions. To connect to a proxy started
+with `--hook-socket` instead, call `run("127.0.0.1:7900")`.
 """
 
 # pyright: reportPrivateUsage=false
@@ -72,9 +72,9 @@ class Conversation:
         *,
         bytes: Optional[bytes] = None,
     ) -> None:
-        """Send a message to a side at once, by name and fields or as bytes without a frame.
+        """Send a message to a side immediately, given its name and fields or its bytes without a frame.
 
-        The proxy logs an error if it cannot be encoded.
+        If the message cannot be encoded, the proxy logs an error.
         """
         messages = [_addition(to, name, fields, bytes)]
         self._send({"type": "add", "conversation": self.number, "messages": messages})
@@ -115,7 +115,7 @@ class Message:
 
 
 class Hooks:
-    """A set of functions. `hook`, `opened` and `closed` of this module use a default set."""
+    """A set of functions. This module's `hook`, `opened` and `closed` use a default set."""
 
     def __init__(self, name: Optional[str] = None) -> None:
         self.name = name
@@ -136,16 +136,16 @@ class Hooks:
         silenced: Optional[bool] = False,
         fake: Optional[bool] = False,
     ) -> Callable[[_Function], _Function]:
-        """Call a function with each message that matches; what it returns is an `Answer`.
+        """Call a function with each matching message. The function returns an `Answer`.
 
         filter: which messages, in the filter language of `worldwire dissect`.
         order: the function's position among all hooks.
         side: only messages from the client or the server.
         fields, bytes: whether the function needs them.
-        modified, silenced, fake: only messages that were changed, dropped or added, if true; only
-            others, if false; both, if None.
+        modified, silenced, fake: if true, only messages that were changed, dropped or added; if
+            false, only others; if None, both.
 
-        While an `async` function waits, so do all later messages from the same side.
+        While an `async` function waits, all later messages from the same side wait too.
         """
 
         def add(function: _Function) -> _Function:
@@ -170,7 +170,7 @@ class Hooks:
         return add
 
     def opened(self, function: _Function) -> _Function:
-        """Call a function with each `Conversation` that begins, and with those that exist already."""
+        """Call a function with each new `Conversation` and with those that already exist."""
         self._opened.append(function)
         return function
 
@@ -182,15 +182,15 @@ class Hooks:
     def run(self, connect: Optional[str] = None) -> None:
         """Serve a proxy until it ends.
 
-        connect: the socket of the proxy: HOST:PORT, or the path of a Unix socket. Without it, standard
-            input and output, for a program that the proxy has started.
+        connect: the proxy's socket: HOST:PORT, or the path of a Unix socket. Without it, standard
+            input and output are used, for a program that the proxy has started.
         """
         with _Link(connect) as link:
             asyncio.run(_Session(self, link).run())
 
 
 class _Session:
-    """The exchange of lines with a proxy."""
+    """Exchanges lines with a proxy."""
 
     def __init__(self, hooks: Hooks, link: _Link) -> None:
         self.hooks = hooks
@@ -238,11 +238,11 @@ class _Session:
                 if gone is not None:
                     self.call(function, gone)
         elif kind == "error":
-            # Not as a log line, which may itself be at fault.
+            # Not as a log line, which may itself be the cause.
             print(line["text"], file=sys.stderr)
 
     def message(self, line: Dict[str, Any]) -> None:
-        """Calls all functions of the same order for a message. Each sees the changes of the previous one."""
+        """Calls all functions of one order for a message. Each sees the previous one's changes."""
         conversation = self.conversations.get(line["conversation"])
         if conversation is None:
             unknown = {**line, "client": None, "server": None}
@@ -320,7 +320,7 @@ class _Link:
     def __init__(self, connect: Optional[str]) -> None:
         self.socket: Optional[socket.socket] = None
         if connect is None:
-            # What hooks print must not be taken for answers.
+            # Anything that hooks print must not be mistaken for answers.
             self.reader = cast(io.BufferedReader, sys.stdin.buffer)
             self.writer: BinaryIO = sys.stdout.buffer
             self.stdout = sys.stdout
@@ -422,7 +422,7 @@ def _main() -> None:
     path, *arguments = sys.argv[1:]
     sys.argv = [path, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    # The functions of the file are added to the imported module, not to this one.
+    # The file adds its functions to the imported module, not to this one.
     from worldwire import hooks
 
     hooks._default.name = os.path.basename(path)

@@ -1,11 +1,11 @@
-"""Keys as objects: read key files, take out parts, and write new ones.
+"""Keys as objects: read key files, extract parts, and write new files.
 
     keys = Keys.load("keys.toml")
     keys.public().save("server-keys.toml")
     for message in worldwire.open("evening.pcapng", keys=keys):
         print(message)
 
-TERA needs no keys: its connections state them at the start.
+TERA needs no keys: its connections exchange them unencrypted at the start.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class UruServer:
     n: bytes
     """The modulus."""
     x: bytes
-    """The public value: clients need it and the modulus."""
+    """The public value. Clients need it and the modulus."""
     a: Optional[bytes] = field(default=None, repr=False)
     """The secret, if known. It decrypts all connections to the server, even recorded ones."""
 
     @classmethod
     def generate(cls, server: Server) -> UruServer:
-        """A new pair of keys."""
+        """A new key pair."""
         return cls(*new_uru_key(server))
 
     def public(self) -> UruServer:
@@ -64,7 +64,7 @@ class KiStream:
     """The key of an encrypted KI connection."""
 
     session: Optional[int]
-    """The session's ID; None if it may be any."""
+    """The session's ID; None for any session."""
     key: bytes = field(repr=False)
     """16 bytes."""
     nonce: bytes = field(repr=False)
@@ -76,19 +76,19 @@ class KiAccount:
     """The secret of a KI account: either the hash of its password, or the CK2 of a login."""
 
     user: Optional[str]
-    """The account's name; None if it may be any."""
+    """The account's name; None for any account."""
     password_hash: Optional[str] = field(default=None, repr=False)
     """The SHA-512 of the password, in base64."""
     ck2: Optional[str] = field(default=None, repr=False)
-    """What the server sent after the login, in base64."""
+    """The CK2 that the server sent after the login, in base64."""
 
 
 @dataclass(frozen=True)
 class MxoSession:
-    """The key of a session of The Matrix Online."""
+    """The key of a Matrix Online session."""
 
     id: Optional[int]
-    """The session's ID; None if it is not known."""
+    """The session's ID; None if unknown."""
     key: bytes = field(repr=False)
     """16 bytes."""
 
@@ -99,7 +99,7 @@ def _no_servers() -> Dict[Server, UruServer]:
 
 @dataclass
 class Keys:
-    """The keys of all families. Wherever `keys` takes a file, it takes such an object, too."""
+    """The keys of all families. Wherever `keys` takes a file, it also takes such an object."""
 
     servers: Dict[Server, UruServer] = field(default_factory=_no_servers)
     """Uru: the keys of a shard's servers."""
@@ -131,7 +131,7 @@ class Keys:
         return cls(servers, secrets.token_bytes(16))
 
     def public(self) -> Keys:
-        """Only what clients of an Uru shard need: the public parts of the servers' keys."""
+        """Only what an Uru shard's clients need: the public parts of the servers' keys."""
         return Keys({server: key.public() for server, key in self.servers.items()})
 
     def to_toml(self) -> str:
@@ -152,7 +152,7 @@ class Keys:
         )
 
     def save(self, path: Path) -> None:
-        """Write a key file that only its owner can read. It replaces an existing file at once."""
+        """Write a key file that only its owner can read. An existing file is replaced atomically."""
         text, target = self.to_toml(), _Path(path)
         # The file is created with these permissions.
         handle, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)

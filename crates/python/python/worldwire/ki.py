@@ -63,7 +63,7 @@ class Character:
 
 @dataclass(frozen=True)
 class Zone:
-    """Where a character continues, on another connection."""
+    """Where a character continues after selection, on a new connection."""
 
     host: str
     port: int
@@ -78,8 +78,8 @@ class Zone:
 class Client(Link):
     """A connection to a login or zone server. Iterate over it for messages that answer no request.
 
-    The context has message definitions; without it, only the built-in ones are used. `machine`,
-    `locale` and `revision` are what the client says about itself.
+    The context contains message definitions; without it, only the built-in ones are used. `machine`,
+    `locale` and `revision` are what the client reports about itself.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Client(Link):
         self.locale = locale
         self.revision = revision
         self.position: Optional[int] = None
-        """The queue position that the server reported last; 0 means admitted."""
+        """The last queue position that the server reported; 0 means admitted."""
         self._context = context
         self._moved = asyncio.Event()
 
@@ -106,12 +106,12 @@ class Client(Link):
         return Connection.ki("client", context=self._context)
 
     async def open(self) -> None:
-        """Connect, and wait for a session."""
+        """Connect and wait for a session."""
         await super().open()
         await self._set_up("offer a session")
 
     async def close(self) -> None:
-        """Say goodbye, and disconnect."""
+        """Notify the server and disconnect."""
         if self._connection is not None and not self._connection.is_closed:
             if self._connection.is_established:
                 self.send("GAME.MSG_CLIENT_DISCONNECT")
@@ -159,7 +159,7 @@ class Client(Link):
                 await asyncio.wait_for(self._moved.wait(), self.patience)
             except asyncio.TimeoutError:
                 where = "no position" if self.position is None else f"position {self.position}"
-                raise ConnectionError(f"the queue does not move: {where}") from None
+                raise ConnectionError(f"the queue is not moving: {where}") from None
             self._moved.clear()
 
     async def characters(self) -> List[Character]:

@@ -1,4 +1,4 @@
-"""The Matrix Online: a headless client with asyncio, for the login and the world.
+"""The Matrix Online: a headless asyncio client for logins and the world.
 
     login = await log_in("127.0.0.1", "neo", "secret", public_key="pubkey.dat")
     async with Margin("127.0.0.1", login) as margin:
@@ -27,7 +27,7 @@ __all__ = ["Character", "Login", "Margin", "Refused", "Session", "World", "log_i
 AUTH_PORT = 11000
 """The default port of an auth server."""
 PORT = 10000
-"""The default port of a margin server, and of a world."""
+"""The default port of margin servers and worlds."""
 
 Report = Tuple[str, bytes, int, str]
 """What a margin server reports: its kind, bytes, a number, and a status."""
@@ -45,12 +45,12 @@ class Character:
     id: int
     name: str
     world: int
-    """The number of its world."""
+    """Its world's number."""
 
 
 @dataclass(frozen=True)
 class Login:
-    """The result of a login at an auth server."""
+    """The result of a login to an auth server."""
 
     characters: List[Character]
     worlds: Dict[int, str]
@@ -61,7 +61,7 @@ class Login:
 
 @dataclass(frozen=True)
 class Session:
-    """A session that a margin server assigned."""
+    """A session assigned by a margin server."""
 
     id: int
     key: bytes
@@ -76,7 +76,7 @@ async def log_in(
     public_key: Optional[Path] = None,
     patience: float = 30.0,
 ) -> Login:
-    """Log in at an auth server. Raises `Refused` if the account or password is wrong.
+    """Log in to an auth server. Raises `Refused` if the account or password is wrong.
 
     `public_key` is the server's `pubkey.dat`. Without it, any server is trusted.
     """
@@ -131,7 +131,7 @@ class _Auth(Link):
 
 
 class Margin(Link):
-    """A session at a margin server. When it ends, its character leaves the world."""
+    """A session with a margin server. When it ends, its character leaves the world."""
 
     def __init__(
         self, host: str, login: Login, port: int = PORT, *, patience: float = 30.0
@@ -148,7 +148,7 @@ class Margin(Link):
         return connection
 
     async def open(self) -> None:
-        """Connect, and open a session. Raises `Refused`."""
+        """Connect and open a session. Raises `Refused` if the server refuses."""
         await super().open()
         try:
             _, key, number, _ = await self._report("session", "opened")
@@ -161,13 +161,13 @@ class Margin(Link):
     def session(self) -> Session:
         """The session."""
         if self._session is None:
-            raise ConnectionError(f"there is no session: {self._why}")
+            raise ConnectionError(f"no session: {self._why}")
         return self._session
 
     async def create_character(self, name: str, looks: Optional[Mapping[str, Any]] = None) -> int:
-        """Create a character, and load it. Returns its ID.
+        """Create a character and load it. Returns its ID.
 
-        `looks` has fields of `CreateCharacterRequest`, such as "hair" and "description".
+        `looks` contains fields of `CreateCharacterRequest`, such as "hair" and "description".
         """
         fields = {
             **dict.fromkeys(_LOOKS, 0),
@@ -187,7 +187,7 @@ class Margin(Link):
         return character
 
     async def load_character(self, character: int) -> None:
-        """Load a character, so that it can enter the world."""
+        """Load a character so that it can enter the world."""
         async with self._asked:
             self._login.load(character)
             await self._loaded(f"character {character}")
@@ -243,7 +243,7 @@ def _login_connection(channel: str) -> Connection:
 
 
 class World(Link):
-    """A character in a world. Iterate over it for RPC messages and updates of objects."""
+    """A character in a world. Iterate over it for RPC messages and object updates."""
 
     _is_datagrams = True
 
@@ -280,7 +280,7 @@ class World(Link):
             await asyncio.wait_for(self._is_in.wait(), self.patience)
         except asyncio.TimeoutError:
             await self.close()
-            raise ConnectionError("the server does not admit the character") from None
+            raise ConnectionError("the server did not admit the character") from None
         self._usable("the hello")
 
     async def close(self) -> None:
@@ -289,7 +289,7 @@ class World(Link):
         if connection is not None and connection.is_established and not connection.is_closed:
             connection.send_bytes(_LEAVE)
             self._wake.set()
-            # UDP has no end of a connection, so the server must acknowledge the message.
+            # UDP does not signal the end of a connection, so the server must acknowledge the message.
             for _ in range(100):
                 if connection.is_closed or not connection.queued_bytes:
                     break
@@ -316,7 +316,7 @@ class World(Link):
         self._deliver(event)
 
     def _deliver(self, event: Event) -> None:
-        # Updates of objects are decoded only if somebody reads them.
+        # Object updates are decoded only if they are read.
         if event.codec == "mxo.objects":
             self._put(self._unasked, event)
         else:

@@ -1,4 +1,4 @@
-"""TERA: a headless client with asyncio, definitions and maps.
+"""TERA: a headless asyncio client, definitions and maps.
 
     async with Client("127.0.0.1", 7801, data="tera-data/") as client:
         client.send("C_CHAT", {"channel": 0, "message": "Hello!"})
@@ -19,11 +19,11 @@ __all__ = ["Client", "TeraCatalog"]
 
 
 class Client(Link):
-    """A connection to a server or to `worldwire proxy tera`. Iterate over it for messages that nothing
-    else waits for.
+    """A connection to a server or to `worldwire proxy tera`. Iterate over it for messages that no other
+    call is waiting for.
 
-    `data` are definitions and maps of the server's build, or a context that has them. Messages are named
-    as in the map. Without a definition, a message has its opcode and payload as fields.
+    `data` names definitions and maps for the server's build, or is a context that contains them. Messages
+    are named as in the map. A message without a definition has its opcode and payload as fields.
     """
 
     def __init__(
@@ -41,6 +41,6 @@ class Client(Link):
         return Connection.tera("client", context=self._context)
 
     async def open(self) -> None:
-        """Connect, and exchange keys."""
+        """Connect and exchange keys."""
         await super().open()
         await self._set_up("exchange keys")

@@ -1,4 +1,4 @@
-"""What the classes that `worldwire codegen python` generates are made of."""
+"""The building blocks of classes that `worldwire codegen python` generates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Fields:
     def of(cls: Type[_Self], values: Mapping[str, Any]) -> _Self:
         """The fields of a message, such as `message.fields`, as an object of this class.
 
-        A field that the message lacks has its default.
+        Fields that the message lacks get their defaults.
         """
         made = cls()
         for one in fields(made):  # type: ignore[arg-type]
@@ -28,7 +28,7 @@ class Fields:
         return made
 
     def to_dict(self) -> Dict[str, Any]:
-        """The values under the names that they have in messages, to be encoded or sent."""
+        """The values under their names in messages, to be encoded or sent."""
         values = ((one, getattr(self, one.name)) for one in fields(self))  # type: ignore[arg-type]
         return {
             one.metadata.get("name", one.name): _write(value)
@@ -56,7 +56,7 @@ class Vec3(Fields):
 
 
 def named(name: str, default: _Value) -> _Value:
-    """A field whose name Python does not accept."""
+    """A field whose name is not a valid Python name."""
     made: _Value = field(default=default, metadata={"name": name})
     return made
 
@@ -74,12 +74,12 @@ def group(of: Type[_Self], name: Optional[str] = None) -> _Self:
 
 
 def absent(name: Optional[str] = None) -> Any:
-    """A value that a record need not have. None means that it does not."""
+    """An optional value. None means that it is absent."""
     return field(default=None, metadata={**_metadata(None, name), "absent": True})
 
 
 def record(name: Optional[str] = None) -> Dict[str, Any]:
-    """A few values without a class of their own."""
+    """A few values without their own class."""
     made: Dict[str, Any] = field(default_factory=_no_values, metadata=_metadata(None, name))
     return made
 

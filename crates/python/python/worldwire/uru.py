@@ -1,4 +1,4 @@
-"""Uru: a headless client for shards, with asyncio, and state descriptors.
+"""Uru: a headless asyncio client for shards, and state descriptors.
 
     async with Client("127.0.0.1", keys="server.ini") as client:
         login = await client.log_in("ann@example.org", "secret")
@@ -25,12 +25,12 @@ __all__ = ["Age", "Chat", "Client", "Link", "Login", "Player", "Refused", "State
 PORT = 14617
 """The default port of a shard."""
 BUILD = 918
-"""The build of today's clients."""
+"""The build of current clients."""
 
 
 @dataclass
 class Player:
-    """A player of an account. The ID is also that of its vault node."""
+    """A player of an account. The ID is also its vault node's ID."""
 
     id: int
     name: str
@@ -91,7 +91,7 @@ class Link(_Link):
     async def replies(
         self, name: str, fields: Optional[Mapping[str, Any]] = None
     ) -> AsyncIterator[Event]:
-        """Send a request, and yield its replies. Stop iterating after the last one."""
+        """Send a request and yield its replies. Stop iterating after the last one."""
         number, self._number = self._number, self._number + 1
         inbox: Inbox = asyncio.Queue()
         self._transactions[number] = inbox
@@ -103,7 +103,7 @@ class Link(_Link):
             del self._transactions[number]
 
     async def request(self, name: str, fields: Optional[Mapping[str, Any]] = None) -> Event:
-        """Send a request, and return its first reply.
+        """Send a request and return its first reply.
 
         Raises `Refused` if the reply has a `result` other than "Success".
         """
@@ -112,7 +112,7 @@ class Link(_Link):
         raise ConnectionError(self._why)
 
     def _receive(self, event: Event) -> None:
-        # The connection sends pings by itself.
+        # The connection sends pings itself.
         if event.kind != "message" or event.name == "PingReply":
             return
         number = event.fields.get("transId")
@@ -127,12 +127,12 @@ class Link(_Link):
 
 
 class Client(Link):
-    """A connection to the auth service of a shard: logins, players, the vault."""
+    """A connection to a shard's auth service: logins, players, the vault."""
 
     _login = Login("")
     """The last login."""
     _player = 0
-    """The chosen player."""
+    """The selected player."""
 
     async def log_in(self, account: str, password: str) -> Login:
         """Log in. Raises `Refused`, for example with "AuthenticationFailed"."""
@@ -155,7 +155,7 @@ class Client(Link):
                 shape, explorer = fields["avatarShape"], fields["explorer"]
                 players.append(Player(fields["playerId"], fields["playerName"], shape, explorer))
                 continue
-            # All clients take the second one for a success, for historical reasons.
+            # For historical reasons, all clients treat the second one as a success.
             if fields["result"] not in ("Success", "VaultNodeNotFound"):
                 raise Refused("AcctLoginRequest", fields["result"])
             self._login = Login(str(fields["accountId"]), players)
@@ -172,7 +172,7 @@ class Client(Link):
         return player
 
     async def set_player(self, player: int) -> None:
-        """Choose the player to play; 0 for none."""
+        """Select a player; 0 for none."""
         await self.request("AcctSetPlayerRequest", {"playerId": player})
         self._player = player
 
@@ -182,9 +182,9 @@ class Client(Link):
         return [instance.to_dict() for instance in reply.fields["ages"]]
 
     async def age(self, age: str, instance: Optional[str] = None) -> Age:
-        """Find an age, by its file name and the ID of its instance; enter it with `async with`.
+        """Find an age by its file name and instance ID. Enter it with `async with`.
 
-        Without an ID, it is the first public instance. The player must have been chosen before.
+        Without an ID, this is the first public instance. Select a player first.
         """
         if instance is None:
             public = await self.public_ages(age)
@@ -192,7 +192,7 @@ class Client(Link):
                 raise Refused("GetPublicAgeList", "AgeNotFound")
             instance = str(public[0]["instanceId"])
         request = {"ageName": age, "ageInstanceId": instance}
-        # As after a login, all clients take the second one for a success.
+        # As after a login, all clients treat the second one as a success.
         async for reply in self.replies("AgeRequest", request):
             if reply.fields["result"] not in ("Success", "VaultNodeNotFound"):
                 raise Refused("AgeRequest", reply.fields["result"])
@@ -206,7 +206,7 @@ class Client(Link):
 class Age(Link):
     """A player in an age. Iterate over it for all messages, or over `chat`.
 
-    The player has no avatar, so that others see only the name. Close it before its client.
+    The player has no avatar, so others see only the name. Close this before its client.
     """
 
     def __init__(
@@ -228,7 +228,7 @@ class Age(Link):
         self._join = {"ageMcpId": server, "accountId": account, "playerId": player.id}
 
     async def open(self) -> None:
-        """Enter the age. Raises `Refused`."""
+        """Enter the age. Raises `Refused` if the server refuses."""
         await super().open()
         try:
             await self.request("JoinAgeRequest", self._join)
@@ -260,7 +260,7 @@ class Age(Link):
         self.send("PropagateBuffer", {"type": name, "buffer": {"message": {**head, **fields}}})
 
     async def chat(self) -> AsyncIterator[Chat]:
-        """What others say. Other messages are dropped."""
+        """Yields what others say. Other messages are dropped."""
         async for event in self:
             message = _net_message(event)
             said, player = message.get("stream.payload"), message.get("playerId")
@@ -292,7 +292,7 @@ class Age(Link):
             message = _net_message(event)
             if "members" in message:
                 self.members.clear()
-            # A list, or one player who came or left.
+            # A list, or one player who joined or left.
             more: List[Any] = message.get("members") or [message.get("member")]
             for who in (member["client"] for member in more if member is not None):
                 player: int = who.get("playerId", self.player.id)
@@ -304,7 +304,7 @@ class Age(Link):
 
 
 def _net_message(event: Event) -> Mapping[str, Any]:
-    """The net message in an event; empty if it is another message, or cannot be decoded."""
+    """The net message in an event; empty if it is another message or cannot be decoded."""
     try:
         found = event.fields.get("buffer.message")
     except Error:

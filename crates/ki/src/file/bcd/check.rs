@@ -1,4 +1,4 @@
-//! Checking collisions, and counting them by kind.
+//! Checks collisions and counts them by kind.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ impl BcdFile<'_> {
                 });
                 past.map(move |(face, vertex)| {
                     format!(
-                        "{}: face {face}: vertex {vertex} is missing; the mesh has {count}",
+                        "{}: face {face}: vertex {vertex} is missing (vertices in the mesh: {count})",
                         name()
                     )
                 })
@@ -105,7 +105,7 @@ mod tests {
         insta::assert_snapshot!(reported.join("\n"), @r#"
         collision 1 ("Ground"): its location is not finite
         collision 1 ("Ground"): 1 vertices are not finite
-        collision 1 ("Ground"): face 1: vertex 99 is missing; the mesh has 2
+        collision 1 ("Ground"): face 1: vertex 99 is missing (vertices in the mesh: 2)
         "#);
         let sums = file.statistics();
         assert_eq!(sums.types, [("Mesh", 1), ("Sphere", 1)].into());

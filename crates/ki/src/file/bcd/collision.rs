@@ -11,11 +11,11 @@ use super::{CollisionFlags, CollisionType, Mesh, Params};
 /// A shape that characters and rays collide with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collision<'d> {
-    /// What it is.
+    /// What the shape is.
     pub category_flags: CollisionFlags,
-    /// What it collides with.
+    /// What the shape collides with.
     pub collision_flags: CollisionFlags,
-    /// The mesh, if it is one.
+    /// The mesh, if the shape is a mesh.
     pub mesh: Option<Mesh>,
     /// The first type, if it differs from the type of [`Self::params`]. Only
     /// [`BcdFile::open`](super::BcdFile::open) accepts such a file, which cannot be encoded.
@@ -119,7 +119,7 @@ impl<'d> Field<'d> for Collision<'d> {
                 return Err(Error::invalid("is missing").inside("mesh"));
             }
             (Some(_), _) => {
-                return Err(Error::invalid(format!("{kind} has no mesh")).inside("mesh"));
+                return Err(Error::invalid(format!("{kind} cannot have a mesh")).inside("mesh"));
             }
             (None, _) => {}
         }

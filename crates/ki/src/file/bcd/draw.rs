@@ -67,7 +67,7 @@ impl BcdFile<'_> {
     }
 }
 
-/// The centre of a surface's vertices, which must not be empty.
+/// The centre of a surface's vertices. There must be at least one.
 fn centre(surface: &Surface) -> [f64; 3] {
     let count = f64::from(u32::try_from(surface.vertices.len()).unwrap_or(u32::MAX)).max(1.0);
     let mut sum = [0.0; 3];

@@ -21,7 +21,7 @@ pub struct Exported {
     pub text: String,
     /// The number of omitted rays and planes.
     pub left_out: usize,
-    /// The number of omitted mesh faces, whose vertices are missing or not finite.
+    /// The number of mesh faces omitted because their vertices are missing or not finite.
     pub skipped_faces: usize,
 }
 

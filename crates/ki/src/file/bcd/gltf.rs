@@ -15,8 +15,8 @@ use super::{BcdFile, Collision, CollisionFlags, Surface};
 impl BcdFile<'_> {
     /// Exports the shapes as glTF 2.0 in a single file: a named node for each collision, with type,
     /// material and flags as extras. All boxes share one mesh, as do all spheres, all cylinders,
-    /// and all tubes of the same proportions; nodes rotate, scale and move it. Normals are left to
-    /// the viewer, since files have them per face. Rays and planes are omitted.
+    /// and all tubes of the same proportions; each node rotates, scales and moves its mesh. Normals
+    /// are left to the viewer, because files have them per face. Rays and planes are omitted.
     ///
     /// # Errors
     /// The limits on collisions and vertices, [`MAX_COLLISIONS`](super::MAX_COLLISIONS) and

@@ -13,7 +13,7 @@ use super::{capacity, count};
 record! {
     /// A triangle.
     pub struct Face {
-        /// The indices of its vertices, which can be out of bounds.
+        /// The indices of its vertices. They can be out of bounds.
         vertices "face": [u32; 3],
         /// The direction it faces.
         normal "normal": Vector3,

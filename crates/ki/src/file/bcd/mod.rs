@@ -103,7 +103,7 @@ impl<'d> BcdFile<'d> {
     /// Decodes a file.
     ///
     /// # Errors
-    /// Malformed, if it is not a BCD file or is truncated, or if the types of a collision differ;
+    /// `Malformed` if it is not a BCD file or is truncated, or if the types of a collision differ;
     /// the limits.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         Self::read(reader, Types::MustAgree).map_err(Error::closed)
@@ -138,8 +138,8 @@ impl<'d> BcdFile<'d> {
     /// Encodes the file.
     ///
     /// # Errors
-    /// Value, for a mesh without vertices and faces, another shape that has them, or differing
-    /// types; the limits, for lists of 4 Gi elements and more.
+    /// `Value` for a mesh without vertices and faces, for another shape that has them, or for
+    /// differing types; a limit for lists of 4 Gi elements or more.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         let inside = |error: Error| error.inside("collisions");
         writer.u32(count(self.collisions.len()).map_err(inside)?);
@@ -184,7 +184,7 @@ impl<'d> BcdFile<'d> {
     }
 }
 
-/// Checks that this many elements can be present, and returns the capacity for them.
+/// Checks that this many elements can be present and returns the capacity for them.
 fn capacity<'n, T: Trace<'n>>(reader: &Reader<'_, T>, count: u32, least: usize) -> Result<usize> {
     let needed = u64::from(count) * least as u64;
     if needed > reader.remaining() as u64 {
@@ -230,7 +230,7 @@ mod tests {
         );
         assert_eq!(
             wrong("mesh", json!({"vertices": [], "faces": []})),
-            "collisions[0].mesh: Sphere (2) has no mesh"
+            "collisions[0].mesh: Sphere (2) cannot have a mesh"
         );
         assert_eq!(
             wrong("params", json!({"length": 1})),

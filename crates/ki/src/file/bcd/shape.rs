@@ -16,7 +16,7 @@ pub struct Surface {
     pub vertices: Vec<[f64; 3]>,
     /// The vertex indices of each triangle, all in bounds.
     pub faces: Vec<[u32; 3]>,
-    /// The number of omitted mesh faces, whose vertices are missing or not finite.
+    /// The number of mesh faces omitted because their vertices are missing or not finite.
     pub skipped: usize,
 }
 

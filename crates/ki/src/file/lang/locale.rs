@@ -21,7 +21,7 @@ impl Locale {
         Self::default()
     }
 
-    /// Adds a file under the name with which its codes begin: its file name, without the extension.
+    /// Adds a file under the name that its codes begin with: its file name, without the extension.
     /// If keys repeat, the last one wins.
     pub fn add(&mut self, stem: &str, file: &LangFile<'_>) {
         let texts = self.files.entry(stem.to_owned()).or_default();
@@ -30,9 +30,9 @@ impl Locale {
         }
     }
 
-    /// The text for a code, such as `Items_31939071`. The file name is what precedes the first `_`,
-    /// or a later one if there is no such text. Unverified: whether the game ignores case; this
-    /// function does not.
+    /// The text for a code, such as `Items_31939071`. The file name is the part before the first
+    /// `_`, or before a later one if no text is found. Unverified: whether the game ignores case;
+    /// this function does not.
     #[must_use]
     pub fn text(&self, code: &str) -> Option<&str> {
         // Every split is tried, so the length of codes must be limited.

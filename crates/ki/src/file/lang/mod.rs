@@ -79,8 +79,8 @@ impl<'d> LangFile<'d> {
     /// Decodes a valid file. Unpaired surrogates are kept.
     ///
     /// # Errors
-    /// Malformed, if it is not a locale file, is truncated, or would not be encoded the same; the
-    /// limits.
+    /// `Malformed` if it is not a locale file, is truncated, or would not encode to the same bytes;
+    /// the limits.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         if reader.rest().first_chunk() != Some(&BOM) {
             return Err(no_mark(reader.rest()).at(reader.position() as u64));
@@ -102,7 +102,7 @@ impl<'d> LangFile<'d> {
         let whole = bytes.len() & !1;
         let (even, texts_and_name) = bytes.split_at(whole);
         if !texts_and_name.is_empty() {
-            warnings.push("ends with half a unit".to_owned());
+            warnings.push("ends in the middle of a UTF-16 unit".to_owned());
         }
         let units = match even.split_first_chunk() {
             Some((&BOM, units)) => units,
@@ -133,14 +133,14 @@ impl<'d> LangFile<'d> {
     /// Encodes the file.
     ///
     /// # Errors
-    /// Value, if the name has a line end, or a key, comment or text has CR LF: they would become
+    /// `Value` if the name has a line end, or a key, comment or text has CR LF: they would become
     /// separate lines.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         writer.bytes(&BOM);
         let name = self.name.as_bytes();
         if name.as_chunks::<2>().0.iter().any(|unit| [CR, LF].contains(unit)) {
             let found = shortened(&self.name.to_text());
-            return Err(Error::value("a name without a line end", found).inside("name"));
+            return Err(Error::value("a name without line breaks", found).inside("name"));
         }
         writer.bytes(&wide(&format!("{}:", self.number)));
         push_line(name, writer);
@@ -148,7 +148,7 @@ impl<'d> LangFile<'d> {
             let lines = [("key", &entry.key), ("comment", &entry.comment), ("text", &entry.text)];
             for (what, line) in lines {
                 if line_end(line.as_bytes()).is_some() {
-                    let error = Error::value("no CR LF", shortened(&line.to_text()));
+                    let error = Error::value("text without CR LF", shortened(&line.to_text()));
                     return Err(error.inside(what).inside_item(index).inside("entries"));
                 }
                 push_line(line.as_bytes(), writer);
@@ -240,7 +240,7 @@ impl<'d> LangFile<'d> {
                 if let Some(warnings) = warnings
                     && lacks_lines(reader.rest())
                 {
-                    warnings.push(format!("entry {index} lacks lines; it is skipped"));
+                    warnings.push(format!("entry {index} is incomplete and is skipped"));
                     break;
                 }
                 entries.push(reader.item(index, |reader| Entry::read(reader, warnings))?);
@@ -272,8 +272,8 @@ impl<'d> LangFile<'d> {
         };
         let texts_and_name = core::iter::once((None, &self.name)).chain(texts);
         texts_and_name.filter(move |(_, text)| is_unpaired(text)).map(|(index, _)| match index {
-            Some(index) => format!("entry {index} has half of a surrogate pair"),
-            None => "the name has half of a surrogate pair".to_owned(),
+            Some(index) => format!("entry {index} contains an unpaired surrogate"),
+            None => "the name contains an unpaired surrogate".to_owned(),
         })
     }
 }
@@ -316,12 +316,13 @@ fn head<'d, 'n, T: Trace<'n>>(
         Some(length) => length,
         None if warnings.is_some() && rest.len() >= 2 => {
             if let Some(warnings) = warnings {
-                warnings.push("has no line end after the first line".to_owned());
+                warnings.push("has no line ending after the first line".to_owned());
             }
             rest.len() & !1
         }
         None => {
-            let error = Error::malformed("", "no CR LF ends the first line, such as 1:Items");
+            let error =
+                Error::malformed("", "the first line, such as 1:Items, does not end with CR LF");
             return Err(with_line_end_hint(error, rest).at(at));
         }
     };
@@ -385,10 +386,12 @@ fn line<'d, 'n, T: Trace<'n>>(
             Ok(text)
         }
         (None, Some(warnings)) => {
-            warnings.push("has no line end after the last line".to_owned());
+            warnings.push("has no line ending after the last line".to_owned());
             span(reader, name, rest.len() & !1)
         }
-        (None, None) => Err(Error::malformed("", "no CR LF ends this line").at(at).inside(name)),
+        (None, None) => {
+            Err(Error::malformed("", "this line does not end with CR LF").at(at).inside(name))
+        }
     }
 }
 
@@ -446,7 +449,7 @@ fn no_mark(bytes: &[u8]) -> Error {
         [] => Error::malformed("", "is empty"),
         head => {
             let what = format!("begins with {head:02x?}");
-            Error::malformed("", format!("{what}, not with the byte-order mark ff fe of UTF-16"))
+            Error::malformed("", format!("{what}, not with UTF-16's byte-order mark ff fe"))
         }
     };
     match *bytes {
@@ -498,11 +501,11 @@ mod tests {
         let error = |key, value| json(key, value).unwrap_err().to_string();
         assert_eq!(
             error("name", "a\rb"),
-            "name: wanted a name without a line end, found \"a\\rb\""
+            "name: wanted a name without line breaks, found \"a\\rb\""
         );
         assert_eq!(
             error("comment", "a\r\nb"),
-            "entries[0].comment: wanted no CR LF, found \"a\\r\\nb\""
+            "entries[0].comment: wanted text without CR LF, found \"a\\r\\nb\""
         );
         assert_eq!(json("text", "a\nb"), Ok(file("1:N\r\n\r\n\r\na\nb\r\n")));
     }
@@ -519,12 +522,12 @@ mod tests {
         assert_eq!(open(&wide(good)), ("x".into(), "has no byte-order mark".into()));
         assert_eq!(open(&[0; 9]).1, "is empty; not downloaded yet?");
         let cut = file("01:N\r\nk\r\n\r\nx");
-        let reported = "has a number with leading zeros|has no line end after the last line";
+        let reported = "has a number with leading zeros|has no line ending after the last line";
         assert_eq!(open(&cut), ("x".into(), reported.into()));
         let cut = file("1:N\r\nk\r\n\r\nx\r\nk\r\n\r\n");
-        assert_eq!(open(&cut), ("x".into(), "entry 1 lacks lines; it is skipped".into()));
+        assert_eq!(open(&cut), ("x".into(), "entry 1 is incomplete and is skipped".into()));
         let cut = file("1:N");
-        assert_eq!(open(&cut).1, "has no line end after the first line");
+        assert_eq!(open(&cut).1, "has no line ending after the first line");
         let big: Vec<u8> = file(good).chunks(2).flat_map(|unit| [unit[1], unit[0]]).collect();
         assert_eq!(open(&big), ("x".into(), "is big-endian".into()));
     }
@@ -534,7 +537,7 @@ mod tests {
         let error = |bytes: &[u8]| LangFile::open(bytes, &Limits::DEFAULT).unwrap_err().to_string();
         assert_eq!(
             error(b"1:N\r\n"),
-            "at byte 0: begins with [31, 3a], not with the byte-order mark ff fe of UTF-16; is it \
+            "at byte 0: begins with [31, 3a], not with UTF-16's byte-order mark ff fe; is it \
              UTF-8? Locale files are UTF-16"
         );
         assert_eq!(

@@ -23,7 +23,8 @@ impl LangFile<'_> {
 
     /// Writes the entries as a PO file: the code as `msgctxt`, the comment as `#.`, the text as
     /// `msgid`, and the translation with the same key as `msgstr`. Entries without text are
-    /// omitted, as an empty `msgid` is the header of a PO file. If keys repeat, the last one wins.
+    /// omitted, because an empty `msgid` is the header of a PO file. If keys repeat, the last one
+    /// wins.
     #[must_use]
     pub fn to_po(&self, stem: &str, translation: &Translation) -> String {
         let mut out = String::new();

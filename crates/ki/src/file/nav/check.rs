@@ -24,9 +24,9 @@ impl NavFile<'_> {
                 });
                 let location = (!node.location.is_finite())
                     .then(|| format!("node {index} (ID {}): its location is not finite", node.id));
-                let unnamed = names
-                    .filter(|names| usize::from(node.id) >= *names)
-                    .map(|names| format!("ID {} has no name; the file has {names}", node.id));
+                let unnamed = names.filter(|names| usize::from(node.id) >= *names).map(|names| {
+                    format!("ID {} has no name (names in the file: {names})", node.id)
+                });
                 repeated.into_iter().chain(location).chain(unnamed)
             })
         };
@@ -75,7 +75,7 @@ mod tests {
         let problems: Vec<String> = nav.check().collect();
         insta::assert_snapshot!(problems.join("\n"), @r#"
         node 1 (ID 3): its location is not finite
-        ID 3 has no name; the file has 2
+        ID 3 has no name (names in the file: 2)
         node 2 has the same ID as node 0: 0
         name 1 ("B"): no node has this ID
         link 1: from node 3 to itself

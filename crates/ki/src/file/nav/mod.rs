@@ -13,7 +13,7 @@
 //! | zone_names | `u32` count, each `u32` count and UTF-8 | only in `zonemap.nav`; name i belongs to the node with ID i |
 //!
 //! There is no magic and no version: a NAV file is recognised only by decoding it to the last byte.
-//! A file without bytes after the links is a `zone.nav`; ten zero bytes are an empty one.
+//! A file without bytes after the links is a `zone.nav`; ten zero bytes are an empty `zone.nav`.
 //!
 //! Unverified: the first word of real files, whether IDs in `zonemap.nav` begin with 0 or 1, what
 //! its locations are, and whether links lead both ways. Both files of one client would settle all
@@ -65,7 +65,8 @@ record! {
 record! {
     /// A link from one node to another.
     ///
-    /// Unverified: it leads one way only, as files seem to list the way back as a separate link.
+    /// Unverified: it leads one way only, because files seem to list the way back as a separate
+    /// link.
     pub struct NavLink {
         /// The ID of the node where it begins.
         first "first": u16,
@@ -309,6 +310,6 @@ mod tests {
         assert!(inflate(&packed, &limits).unwrap_err().to_string().contains("inflated ratio"));
         packed.push(0);
         let error = inflate(&packed, &Limits::DEFAULT).unwrap_err().to_string();
-        assert_eq!(error, "wanted the end of the zlib data, found 1 byte more");
+        assert_eq!(error, "wanted the end of the zlib data, found 1 more byte");
     }
 }

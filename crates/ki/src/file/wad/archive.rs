@@ -19,7 +19,7 @@ pub struct Archive<'d> {
 pub struct Inflater {
     decompressor: Decompressor,
     buffer: Vec<u8>,
-    /// For the beginnings of files, which the other decompressor does not support.
+    /// Inflates the beginnings of files, which the other decompressor does not support.
     partial: Option<Decompress>,
 }
 
@@ -38,8 +38,8 @@ impl<'d> Archive<'d> {
         Ok(Self { table, bytes, table_size, limits })
     }
 
-    /// Data without a table, for entries that the caller has: their offsets count from the first of these
-    /// bytes.
+    /// Data without a table, for callers that have the entries. Their offsets count from the first
+    /// of these bytes.
     #[must_use]
     pub fn of_data(bytes: &'d [u8], limits: &'d Limits) -> Self {
         let table = Table { version: LATEST_VERSION, flags: 0, entries: Vec::new() };
@@ -61,7 +61,7 @@ impl<'d> Archive<'d> {
     /// The stored bytes of an entry, which may be compressed.
     ///
     /// # Errors
-    /// Malformed, if they extend beyond the archive or overlap its table.
+    /// `Malformed` if they extend beyond the archive or overlap its table.
     pub fn stored(&self, entry: &Entry<'_>) -> Result<&'d [u8]> {
         let start = entry.offset as usize;
         let size = entry.stored_size() as usize;
@@ -80,7 +80,7 @@ impl<'d> Archive<'d> {
     /// been downloaded yet: zeros fill its space.
     ///
     /// # Errors
-    /// Those of [`Self::stored`]; Malformed, if the CRC is wrong.
+    /// Those of [`Self::stored`]; `Malformed` if the CRC is wrong.
     pub fn verified(&self, entry: &Entry<'_>) -> Result<Option<&'d [u8]>> {
         let stored = self.stored(entry)?;
         let found = super::crc(stored);
@@ -97,8 +97,8 @@ impl<'d> Archive<'d> {
     /// The file of an entry, checked and inflated. `Ok(None)` as in [`Self::verified`].
     ///
     /// # Errors
-    /// Those of [`Self::verified`]; Malformed, if the data is not a zlib stream of the stated size;
-    /// the limits on inflating.
+    /// Those of [`Self::verified`]; `Malformed` if the data is not a zlib stream of the stated
+    /// size; the limits on inflating.
     pub fn read<'b>(
         &self,
         entry: &Entry<'_>,
@@ -122,7 +122,7 @@ impl<'d> Archive<'d> {
     /// `Ok(None)` as in [`Self::verified`].
     ///
     /// # Errors
-    /// Those of [`Self::verified`]; Malformed, if the data does not begin a zlib stream.
+    /// Those of [`Self::verified`]; `Malformed` if the data is not the start of a zlib stream.
     pub fn head<'b>(
         &self,
         entry: &Entry<'_>,
@@ -208,7 +208,7 @@ impl<'d> Archive<'d> {
 }
 
 impl Inflater {
-    /// Creates one with an empty buffer.
+    /// Creates an inflater with an empty buffer.
     #[must_use]
     pub fn new() -> Self {
         Self { decompressor: Decompressor::new(), buffer: Vec::new(), partial: None }
@@ -232,14 +232,14 @@ impl Inflater {
             let capacity = self.buffer.len().saturating_mul(2).min(MAX_KEPT_BYTES).max(size);
             self.buffer = Vec::new();
             self.buffer.try_reserve_exact(capacity).map_err(|_| {
-                Error::malformed(format!("memory for a file of {size} bytes"), "too little")
+                Error::malformed("", format!("not enough memory for a file of {size} bytes"))
             })?;
             while self.buffer.len() < capacity {
                 let piece = ZEROS.len().min(capacity - self.buffer.len());
                 self.buffer.extend_from_slice(ZEROS.get(..piece).unwrap_or_default());
             }
         }
-        let wanted = || format!("a zlib stream of {size} bytes");
+        let wanted = || format!("a zlib stream that inflates to {size} bytes");
         let Some(output) = self.buffer.get_mut(..size) else {
             return Err(Error::malformed(wanted(), "more than fits in memory"));
         };

@@ -54,8 +54,8 @@ pub struct Packer {
     buffer: Vec<u8>,
 }
 
-/// An archive under construction. The size of its table depends only on the names, so data can be
-/// written after a gap of [`Self::table_size`] bytes, and the table into the gap at the end.
+/// An archive under construction. The size of its table depends only on the names, so callers can
+/// leave a gap of [`Self::table_size`] bytes, write the data after it, and fill the gap last.
 ///
 /// The same files yield the same bytes: entries are sorted bytewise by name.
 #[derive(Clone, Debug)]
@@ -118,7 +118,7 @@ impl<'d> Plan<'d> {
     /// Plans an archive of files with these names, which are sorted ([`Self::names`]).
     ///
     /// # Errors
-    /// Value, for a name that is empty, has a NUL or occurs twice, and for flags in version 1; the
+    /// `Value` for a name that is empty, has a NUL or occurs twice, and for flags in version 1; the
     /// limit of 4 GiB.
     pub fn new(options: &BuildOptions, mut names: Vec<Cow<'d, [u8]>>) -> Result<Self> {
         if options.version == 0 {
@@ -176,7 +176,7 @@ impl<'d> Plan<'d> {
     /// Adds the next file. Its stored bytes follow those of all earlier files.
     ///
     /// # Errors
-    /// Value, if all files have been added; the limit of 4 GiB.
+    /// `Value` if all files have been added; the limit of 4 GiB.
     pub fn add(&mut self, packed: &Packed<'_>) -> Result<()> {
         let stored = size_of_file(packed.bytes.len() as u64)?;
         self.place(stored, packed.size, packed.compressed, packed.crc)

@@ -23,7 +23,7 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 //!
-//! To replace a file, make a new archive: [`Archive::packed`] takes the other files as they are
+//! To replace a file, build a new archive: [`Archive::packed`] takes the other files as they are
 //! stored, and [`Plan`] lays them out again. The example `edit_object` does this.
 
 mod archive;

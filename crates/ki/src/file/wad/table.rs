@@ -110,7 +110,9 @@ impl<'d> Entry<'d> {
         let length = u32::try_from(length)
             .map_err(|_| Error::limit("bytes of a name", u64::from(u32::MAX), length))?;
         if !self.terminated && self.name.last() == Some(&0) {
-            return Err(Error::value("a name without a trailing NUL", "one").inside("name"));
+            return Err(
+                Error::value("a name without a trailing NUL", "a name with one").inside("name")
+            );
         }
         writer.u32(self.offset);
         writer.u32(self.size);
@@ -161,7 +163,7 @@ impl<'d> Table<'d> {
     /// Decodes the table and leaves the reader at its end.
     ///
     /// # Errors
-    /// Malformed, if it is not an archive; Incomplete, if the table is truncated; the limits on
+    /// `Malformed` if it is not an archive; `Incomplete` if the table is truncated; the limits on
     /// elements and string bytes.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let start = reader.place_if_on();
@@ -209,7 +211,7 @@ impl<'d> Table<'d> {
     /// Encodes the table.
     ///
     /// # Errors
-    /// Value, for version 0 and for flags in version 1; the limits on counts.
+    /// `Value` for version 0 and for flags in version 1; the limits on counts.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         writer.bytes(MAGIC);
         if self.version == 0 {
@@ -316,11 +318,11 @@ impl<'d> ArchiveFile<'d> {
     }
 
     /// Reads an archive from JSON. `table_size` is the former size of the table: if names or
-    /// entries changed, the data moves, and the offsets are adjusted. Without `table_size`, they
-    /// stay.
+    /// entries changed, the data moves and the offsets are adjusted. Without `table_size`, the
+    /// offsets stay as they are.
     ///
     /// # Errors
-    /// Value, if the JSON is not an archive, the magic or the file count is wrong, or an offset
+    /// `Value` if the JSON is not an archive, the magic or the file count is wrong, or an offset
     /// reaches 4 GiB.
     pub fn from_json(json: &Json) -> Result<ArchiveFile<'static>> {
         let mut fields = FieldsOf::new(json)?;

@@ -40,8 +40,30 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
                 continue;
             };
             next = property.index() as usize + 1;
+            if self.skips::<T>() && !self.visitor.wants(Slot::Property(property)) {
+                raw(reader, bits)?;
+                continue;
+            }
             self.deep_value(reader, property, bits, start)?;
         }
+    }
+
+    /// Whether values that the visitor does not need are skipped. A trace shows all of them, and
+    /// lenient decoding needs the positions of all that cannot be decoded.
+    #[inline]
+    pub(super) fn skips<T: Trace<'c>>(&self) -> bool {
+        !T::ON && self.options.deep && !self.options.lenient
+    }
+
+    /// Skips an object in a list.
+    pub(super) fn skip_object<T: Trace<'c>>(&mut self, reader: &mut Reader<'_, T>) -> Result<()> {
+        let (tag, ..) = self.tag(reader)?;
+        self.count_values(reader, 1)?;
+        if tag != 0 {
+            let size = self.object_size(reader)?;
+            raw(reader, size)?;
+        }
+        Ok(())
     }
 
     /// Handles bits after the last property: too few for one, or with an impossible size.
@@ -110,7 +132,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         self.visitor.value(Slot::Unknown(hash), Leaf::Raw(bits))
     }
 
-    /// Decodes the value of a property of a deep object, which must take exactly this many bits.
+    /// Decodes the value of a property in a deep object. It must take exactly this many bits.
     fn deep_value<T: Trace<'c>>(
         &mut self,
         reader: &mut Reader<'_, T>,

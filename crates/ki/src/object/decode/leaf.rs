@@ -33,7 +33,8 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         let rest = reader.remaining() as u64 * 8 + if bit == 0 { 0 } else { 8 - u64::from(bit) };
         let count = count as u64;
         if count > rest / least {
-            let wanted = format!("at most {} elements in the {rest} bits left", rest / least);
+            let wanted =
+                format!("a count of at most {} for the remaining {rest} bits", rest / least);
             return Err(reader.place_error(Error::malformed(wanted, count.to_string())));
         }
         let max = reader.limits().elements;

@@ -3,14 +3,14 @@
 //! Whether a value fits the size of its property is known only after it is decoded, but reported
 //! parts cannot be taken back: they may already be in a file. So deep objects are decoded twice.
 //! The first pass reports nothing and finds the outermost properties that fail. The second pass
-//! reports everything, and keeps those properties as raw bits.
+//! reports everything and keeps those properties as raw bits.
 
 use worldwire_core::{Error, ErrorKind, Reader, Trace};
 
 use super::{Decoder, MAX_NOTES};
 use crate::object::visitor::{Slot, Visitor};
 
-/// Not a position.
+/// Stands for no position.
 const NO_POSITION: u64 = u64::MAX;
 
 /// The properties that cannot be decoded.
@@ -42,7 +42,7 @@ impl Misfits {
         self.next == bit
     }
 
-    /// Takes the next one's note and advances.
+    /// Takes the note of the next property and advances.
     pub(super) fn take(&mut self) -> Option<Box<str>> {
         let note = self.list.pop().and_then(|misfit| misfit.note);
         self.next = self.list.last().map_or(NO_POSITION, |misfit| misfit.bit);

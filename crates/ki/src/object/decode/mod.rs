@@ -18,8 +18,8 @@ use misfits::Misfits;
 
 /// Notes beyond this number are dropped.
 const MAX_NOTES: usize = 200;
-/// An object may have this many values whatever its size: a short list of equal ones compresses to
-/// almost nothing.
+/// An object may have this many values whatever its size: a short list of equal values compresses
+/// to almost nothing.
 const FREE_VALUES: u64 = 4_096;
 
 /// The maximum number of values in an object of this size on the wire.
@@ -41,7 +41,7 @@ pub(super) fn decode<'d, 'c, T: Trace<'c>, V: Visitor<'c>>(
         flags: options.flags,
         objects: 0,
         values: 0,
-        // Inflated bytes do not count, as they are cheap to send.
+        // Inflated bytes do not count, because they are cheap to send.
         max_values: max_values(reader.remaining(), reader.limits()),
         last: None,
         related: None,
@@ -80,7 +80,7 @@ struct Decoder<'o, 'c, V> {
     max_values: u64,
     /// The class of the last object: neighbours usually share it.
     last: Option<&'c Class>,
-    /// The class of a property, and one known to be derived from it.
+    /// The class of a property, and a class known to be derived from it.
     related: Option<(u32, u32)>,
     /// The properties that cannot be decoded, if they are kept.
     misfits: Option<Box<Misfits>>,
@@ -246,7 +246,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
                 if self.keeps() && tag != 0 {
                     return Ok(tag);
                 }
-                let found = format!("{name}, by block {} type {}", id.block, id.kind);
+                let found = format!("{name} (block {}, type {})", id.block, id.kind);
                 let error = Error::malformed("a known class", found);
                 Err(error.hint("check the name, and whether the type list is from this revision"))
             }
@@ -287,12 +287,13 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             Some(bits) => Ok(u64::from(bits)),
             None => {
                 let found = format!("{size} bits");
-                Err(reader.place_error(Error::malformed("an object size of 32 or more", found)))
+                Err(reader
+                    .place_error(Error::malformed("an object size of at least 32 bits", found)))
             }
         }
     }
 
-    /// Handles an object of an unknown class, which is kept if lenient.
+    /// Handles an object of an unknown class. Lenient decoding keeps it.
     #[cold]
     fn unknown_object<T: Trace<'c>>(
         &mut self,
@@ -331,8 +332,8 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
                 if outcome.map_err(|error| error.inside(&property.name))? == 0 {
                     if self.flags & FORBID_DELTA != 0 {
                         let error = Error::malformed(
-                            "a value",
-                            "an omitted one, although delta encoding is forbidden",
+                            "",
+                            "is omitted, although delta encoding is forbidden",
                         );
                         return Err(reader.place_error(error).inside(&property.name));
                     }
@@ -414,6 +415,9 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             reader.item(index, |reader| {
                 let start = reader.place_if_on();
                 if property.kind() == PropertyKind::Object {
+                    if self.skips::<T>() && !self.visitor.wants(slot) {
+                        return self.skip_object(reader);
+                    }
                     return self.object(reader, slot, "", start).map(drop);
                 }
                 let leaf = self.leaf(reader, property)?;
@@ -505,7 +509,7 @@ mod tests {
         let bytes = words(&[7, 1, 0x7fff_ffff, 0]);
         assert_eq!(
             error(&bytes),
-            "object.m_l at byte 12: wanted at most 1 elements in the 32 bits left, \
+            "object.m_l at byte 12: wanted a count of at most 1 for the remaining 32 bits, \
              found 2147483647"
         );
         assert_eq!(
@@ -514,7 +518,7 @@ mod tests {
              the type list from this revision?"
         );
         let bytes_before = [&words(&[7, 1, 0])[..], &[3, 9]].concat();
-        assert_eq!(error(&bytes_before), "at byte 12 bit 5: wanted the end, found 1 byte more");
+        assert_eq!(error(&bytes_before), "at byte 12 bit 5: wanted the end, found 1 more byte");
     }
 
     #[test]

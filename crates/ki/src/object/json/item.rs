@@ -110,7 +110,7 @@ impl<'de> serde::de::Visitor<'de> for Seed {
             if let Some(seen) = special.and_then(|at| seen.get_mut(at))
                 && core::mem::replace(seen, true)
             {
-                return Err(A::Error::custom(format!("an object has {key} twice")));
+                return Err(A::Error::custom(format!("an object has the key {key} twice")));
             }
             list.push((key, items.next_value_seed(deeper)?));
         }
@@ -202,7 +202,7 @@ fn hex_digits(digits: &Item) -> Result<Vec<u8>> {
 /// Converts a JSON value, whose objects have no order.
 pub(in crate::object) fn item(json: &Json, limits: &Limits) -> Result<Item> {
     let item = copied(json, Seed::new(limits));
-    item.map_err(|error| Error::value("JSON", format!("invalid JSON: {error}")))
+    item.map_err(|error| Error::invalid(format!("invalid JSON: {error}")))
 }
 
 fn copied(json: &Json, seed: Seed) -> serde_json::Result<Item> {

@@ -46,11 +46,11 @@ use item::{Item, Seed};
 use read::build_reporting;
 
 impl Object {
-    /// Reads JSON text and keeps the order of its properties. There is no limit on nodes, as memory
-    /// follows the length of the text.
+    /// Reads JSON text and keeps the order of its properties. There is no limit on nodes, because
+    /// memory use is proportional to the length of the text.
     ///
     /// # Errors
-    /// Value, if the text is not JSON or not an object of known classes; the limit on depth.
+    /// `Value` if the text is not JSON or not an object of known classes; the limit on depth.
     pub fn parse_json(classes: &Classes, json: &str) -> Result<Self> {
         Self::parse_json_within(classes, json, &Limits::DEFAULT)
     }
@@ -68,7 +68,7 @@ impl Object {
         limits: &Limits,
         rounded: &mut dyn FnMut(&str, i128),
     ) -> Result<Self> {
-        // Nearly all JSON has the form that this crate writes, and then needs no tree.
+        // Nearly all JSON has the form that this crate writes and then needs no tree.
         if let Some(object) = parse_direct(classes, json, limits, rounded) {
             return Ok(object);
         }
@@ -77,7 +77,7 @@ impl Object {
         reader.disable_recursion_limit();
         let item = Seed::new(limits).deserialize(&mut reader);
         let item = item.and_then(|item| reader.end().map(|()| item));
-        let item = item.map_err(|error| Error::value("JSON", format!("a mistake: {error}")))?;
+        let item = item.map_err(|error| Error::invalid(format!("invalid JSON: {error}")))?;
         build_reporting(classes, &item, Slot::Root, false, limits, rounded)
     }
 

@@ -337,7 +337,7 @@ fn tuple_bytes(tuple: Tuple, item: &Item) -> Result<Vec<u8>> {
         return Err(Error::value(wanted, format!("\"{name}\"")));
     }
     if entries.len() > tuple.names().len() {
-        return Err(Error::value("every part once", "a duplicate"));
+        return Err(Error::value("each part once", "a duplicate"));
     }
     let mut bytes = Vec::with_capacity(tuple.size());
     for name in tuple.names() {
@@ -444,7 +444,7 @@ mod tests {
         assert!(Object::parse_json(&classes, "{\"$class\":\"A\"} x").is_err());
         let twice =
             Object::parse_json(&classes, "{\"$class\":\"A\",\"$class\":\"A\"}").unwrap_err();
-        assert!(twice.to_string().contains("an object has $class twice"), "{twice}");
+        assert!(twice.to_string().contains("an object has the key $class twice"), "{twice}");
     }
 
     /// Text with `$class` first is read directly, other text through a tree. The result is the

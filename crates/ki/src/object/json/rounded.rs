@@ -3,11 +3,11 @@
 /// Below this, too many unrounded integers look rounded.
 const SMALLEST: u128 = 1 << 56;
 
-/// Whether an integer in JSON looks as if a program that stores numbers as doubles had written it,
-/// such as JavaScript or old versions of `jq`: it is at least 2^56, and it is what such programs
-/// write for the nearest double. Unrounded integers can look like this, too: one in a thousand of
-/// those with 64 bits, but one in eight of the smallest. Below 2^56 there is no telling: up to half
-/// of all integers look like this.
+/// Whether an integer in JSON looks as if it was written by a program that stores numbers as
+/// doubles, such as JavaScript or old versions of `jq`: it is at least 2^56, and it is what such
+/// programs write for the nearest double. Unrounded integers can look like this, too: one in a
+/// thousand of those with 64 bits, but one in eight of the smallest. Below 2^56, up to half of all
+/// integers look like this.
 ///
 /// ```
 /// use worldwire_ki::object::looks_rounded;

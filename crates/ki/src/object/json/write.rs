@@ -23,7 +23,7 @@ impl Object {
         self.to_json_in(classes, Style::default())
     }
 
-    /// Like [`Self::to_json`], in a style.
+    /// Like [`Self::to_json`], in this style.
     pub fn to_json_in(&self, classes: &Classes, style: Style) -> Result<String> {
         let mut json = JsonWriter::new(Vec::new(), style);
         self.visit(classes, &mut json)?;
@@ -59,7 +59,7 @@ impl<W: Write> JsonWriter<W> {
     /// Writes the rest and returns the sink.
     ///
     /// # Errors
-    /// Value, if the sink fails.
+    /// `Value` if the sink fails.
     pub fn finish(mut self) -> Result<W> {
         self.flush()?;
         Ok(self.sink)
@@ -68,7 +68,7 @@ impl<W: Write> JsonWriter<W> {
     fn flush(&mut self) -> Result<()> {
         let written = self.sink.write_all(self.out.as_bytes());
         self.out.clear();
-        written.map_err(|error| Error::value("a sink that accepts JSON", error.to_string()))
+        written.map_err(|error| Error::invalid(format!("cannot write the JSON: {error}")))
     }
 
     fn key(&mut self, slot: Slot<'_>) -> Result<()> {

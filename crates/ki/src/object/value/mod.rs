@@ -114,7 +114,7 @@ impl Object {
         Self { nodes: Vec::new(), data: Vec::new(), unused: 0, open: NONE, max_nodes }
     }
 
-    /// An empty object for the contents of a text in memory, which bounds it.
+    /// An empty object for the contents of a text in memory, whose length bounds the object.
     pub(in crate::object) const fn of_text() -> Self {
         Self { nodes: Vec::new(), data: Vec::new(), unused: 0, open: NONE, max_nodes: MAX_NODES }
     }
@@ -168,7 +168,7 @@ impl Object {
     /// Reports everything to a visitor, in order.
     ///
     /// # Errors
-    /// Those of the visitor; Value, if the object was created with different classes.
+    /// Those of the visitor; `Value` if the object was created with different classes.
     pub fn visit<'c, V: Visitor<'c>>(&self, classes: &'c Classes, visitor: &mut V) -> Result<()> {
         self.known_root(classes)?.visit(visitor)
     }
@@ -519,10 +519,10 @@ pub(in crate::object) fn wide_text(bytes: &[u8]) -> Option<String> {
 
 #[cold]
 pub(in crate::object) fn foreign() -> Error {
-    Error::value("the classes that the object was made with", "others")
+    Error::value("the classes that the object was created with", "different ones")
 }
 
-/// Converts a count that adding nodes bounds.
+/// Converts a count; adding nodes keeps it within bounds.
 #[expect(clippy::cast_possible_truncation, reason = "fewer than 2^32 nodes")]
 const fn index(count: usize) -> u32 {
     count as u32

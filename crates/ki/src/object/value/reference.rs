@@ -154,7 +154,7 @@ impl<'a, 'c> ValueRef<'a, 'c> {
     /// Reports it to a visitor in order, without recursion.
     ///
     /// # Errors
-    /// Those of the visitor; Value, if the object was created with different classes.
+    /// Those of the visitor; `Value` if the object was created with different classes.
     pub fn visit<V: Visitor<'c>>(&self, visitor: &mut V) -> Result<()> {
         let mut open = Vec::new();
         let mut outcome = self.traverse(visitor, &mut open);
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!((object.len(), object.to_json(&classes).unwrap()), (1, "null".to_owned()));
     }
 
-    /// Counts what is open, and fails at a given call.
+    /// Counts what is open and fails at a given call.
     struct Failing(usize, i32);
 
     impl Failing {

@@ -172,7 +172,7 @@ pub(super) fn document<'t>(
         document.open(&tag.span, attributes);
     }
     if document.nodes.is_empty() {
-        diagnostics.error(&(0..0), "no elements", "");
+        diagnostics.error(&(0..0), "the file has no elements", "");
         return None;
     }
     Some(document)
@@ -264,7 +264,7 @@ fn range(at: u32, length: u32) -> Range<usize> {
     at..at + length as usize
 }
 
-/// A position or count, which fits: the file is shorter than 4 GiB.
+/// Converts a position or count. It fits, because the file is shorter than 4 GiB.
 fn number(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -14,9 +14,9 @@
 //! ```
 //!
 //! A container repeats its element, with an optional `key` that states the order. An empty element
-//! is null, the empty string, or 0. A number that has a name among its property's options is
-//! written as that name. An empty container is therefore written as one element with a count, which
-//! other programs read as an empty element: `<m_names count="0"/>`. Colours are hexadecimal digits:
+//! is null, the empty string, or 0. An empty container is therefore written as one element with a
+//! count, which other programs read as an empty element: `<m_names count="0"/>`. A number that has
+//! a name among its property's options is written as that name. Colours are hexadecimal digits:
 //! alpha, red, green, blue. Properties without an element are missing.
 
 mod document;
@@ -44,7 +44,7 @@ pub struct Loaded {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads a file of objects of up to 4 GiB. Memory follows its length.
+/// Reads a file of objects, of up to 4 GiB. Memory use is proportional to its length.
 #[must_use]
 pub fn load(classes: &Classes, name: &str, bytes: &[u8]) -> Loaded {
     load_within(classes, name, bytes, &Limits::DEFAULT)
@@ -82,7 +82,7 @@ pub fn load_within(classes: &Classes, name: &str, bytes: &[u8], limits: &Limits)
 /// Writes objects as a file.
 ///
 /// # Errors
-/// Value, if XML cannot represent something: invalid Unicode, undecoded bits, a property that
+/// `Value` if XML cannot represent something: invalid Unicode, undecoded bits, a property that
 /// occurs twice, or IDs of the CoreObject form. JSON can hold all of these.
 pub fn to_xml(classes: &Classes, objects: &[Object]) -> Result<String> {
     let mut writer = Writer::new();
@@ -99,7 +99,7 @@ struct Builder<'b, 'c, 't> {
 }
 
 impl<'c> Builder<'_, 'c, '_> {
-    /// Reads the object of a `Class` element; returns whether it is one.
+    /// Reads an object if the element is a `Class` element. Returns whether it is.
     fn object(&mut self, slot: Slot<'c>, element: Element<'_>) -> Result<bool> {
         let Some(class) = self.class(element) else { return Ok(false) };
         if !element.text().trim().is_empty() {
@@ -408,7 +408,7 @@ mod tests {
             let object = Object::parse_json(&classes, json).unwrap();
             let error = to_xml(&classes, &[object]).unwrap_err().to_string();
             assert_eq!(
-                error.contains("JSON can represent it"),
+                error.contains("use JSON instead"),
                 json.contains("$bits"),
                 "{json}: {error}"
             );

@@ -71,7 +71,7 @@ impl Writer {
 }
 
 fn no_form() -> Error {
-    Error::value("a decoded value", "undecoded bits").hint("JSON can represent it")
+    Error::value("a decoded value", "undecoded bits").hint("use JSON instead")
 }
 
 impl<'c> Visitor<'c> for Writer {

@@ -24,7 +24,7 @@ const VERSION: u32 = 4;
 /// A limit on the bytes of all option names: lists repeat them for every property.
 const MAX_NAME_BYTES: u64 = 64 << 20;
 
-/// The hash of type lists' contents. A cache made from other lists is not used.
+/// The hash of type lists' contents. A cache made from different lists is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ContentHash(pub [u8; 32]);
 
@@ -120,7 +120,7 @@ impl Classes {
     /// Reads what [`Self::to_cache`] wrote, if it was compiled from lists with these contents.
     ///
     /// # Errors
-    /// Malformed, if the cache is damaged, has another version or other contents, or is not a
+    /// `Malformed` if the cache is damaged, has another version or other contents, or is not a
     /// cache; the limit on names. In each case, read the lists again.
     pub fn from_cache(bytes: &[u8], content: ContentHash) -> Result<Self> {
         let mut reader = Reader::new(bytes);
@@ -152,7 +152,7 @@ fn read(reader: &mut Reader<'_>, content: ContentHash) -> Result<Classes> {
         return Err(Error::malformed(format!("version {VERSION}"), version.to_string()));
     }
     if reader.take_array()? != content.0 {
-        return Err(Error::malformed("a cache of these type lists", "a cache of others"));
+        return Err(Error::malformed("a cache of these type lists", "a cache of other type lists"));
     }
     let checksum: [u8; 32] = reader.take_array()?;
     if checksum != *Sha256::digest(reader.rest()) {
@@ -280,7 +280,7 @@ impl<'t> Texts<'t> {
     }
 }
 
-/// A count; it cannot overflow, as lists come from files of at most 256 MiB.
+/// A count; it cannot overflow, because lists come from files of at most 256 MiB.
 fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }

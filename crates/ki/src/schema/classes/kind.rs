@@ -22,7 +22,8 @@ pub enum PropertyKind {
     I32,
     /// An aligned unsigned 32-bit number.
     U32,
-    /// An aligned signed 64-bit number: `__int64`. Unverified: no known list has one.
+    /// An aligned signed 64-bit number: `__int64`. Unverified: no known list has such a
+    /// property.
     I64,
     /// An aligned unsigned 64-bit number: `unsigned __int64`, `gid`.
     U64,
@@ -231,8 +232,8 @@ impl PropertyKind {
         }
     }
 
-    /// Whether it is a whole number, whose values can have names although they are encoded as
-    /// numbers; and whether it is signed.
+    /// Whether a whole number of this kind is signed; `None` for other kinds. Whole numbers are encoded
+    /// as numbers, but their values can have names.
     pub(crate) const fn whole(self) -> Option<bool> {
         Some(match self {
             Self::I8 | Self::I16 | Self::I32 | Self::I64 | Self::SignedBits(_) => true,
@@ -241,7 +242,7 @@ impl PropertyKind {
         })
     }
 
-    /// Its size in bits, if that is fixed; `None` for choices, as they can be human-readable.
+    /// Its size in bits, if that is fixed; `None` for choices, which can be human-readable.
     #[must_use]
     pub const fn bits(self) -> Option<u64> {
         Some(match self {
@@ -263,9 +264,9 @@ impl PropertyKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choices {
     names: Names,
-    /// Sorted by name.
+    /// The options whose value is a number, sorted by name.
     numbers: Box<[(Box<str>, u32)]>,
-    /// Options whose value is not a number, in list order.
+    /// The options whose value is a text, in list order.
     texts: Box<[(Box<str>, Box<str>)]>,
     /// Whether the numbers are those of a signed property.
     pub(super) is_signed: bool,
@@ -299,8 +300,8 @@ impl Choices {
         Self { names, is_signed: true, ..self }
     }
 
-    /// Builds a table of options, whose values can be text. If the text is the name of another
-    /// option, they get its number; otherwise it stays a text.
+    /// Builds a table of options, whose values can be texts. If a text is the name of another
+    /// option, it is replaced by that option's number; otherwise it stays a text.
     pub fn resolved(options: impl IntoIterator<Item = (Box<str>, Result<u32, Box<str>>)>) -> Self {
         let (mut numbers, mut texts) = (Vec::new(), Vec::new());
         for (name, value) in options {
@@ -434,8 +435,8 @@ impl Choices {
     }
 }
 
-/// Whether a name can stand for a plain number. Text that starts like a number is one, and leading
-/// and trailing blanks do not survive XML.
+/// Whether a name can stand for a plain number. Text that starts like a number is read as a number,
+/// and leading and trailing blanks do not survive XML.
 fn is_plain_name(name: &str) -> bool {
     let starts_like_number = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.');
     !name.is_empty() && !name.starts_with(starts_like_number) && name.trim() == name

@@ -51,7 +51,7 @@ pub struct Classes {
     classes: Vec<Class>,
     by_hash: HashMap<u32, u32, FixedState>,
     by_name: HashMap<Arc<str>, u32, FixedState>,
-    /// Made when they are first used.
+    /// Built on first use.
     names: OnceLock<Names>,
     notes: Vec<ClassNote>,
 }

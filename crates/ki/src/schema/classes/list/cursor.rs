@@ -25,7 +25,7 @@ pub(super) struct Cursor<'j> {
 pub(super) struct Problem(pub(super) String);
 
 impl<'j> Cursor<'j> {
-    /// At the first token.
+    /// Starts at the first token.
     pub(super) fn new(json: &'j [u8]) -> Result<Self, Problem> {
         let (text, end) = match str::from_utf8(json) {
             Ok(text) => (text, None),
@@ -43,7 +43,7 @@ impl<'j> Cursor<'j> {
         Ok(cursor)
     }
 
-    /// Enters an object. `wanted` is what it should be.
+    /// Enters an object. `wanted` describes what is expected.
     pub(super) fn begin(&mut self, wanted: &'static str) -> Result<(), Problem> {
         if !self.take(b'{') {
             return self.seed(Wanted(wanted));
@@ -90,8 +90,8 @@ impl<'j> Cursor<'j> {
         Ok(key)
     }
 
-    /// The key and the object here, if that has at most one object inside. Without reading it, this
-    /// is a guess, because texts can contain braces.
+    /// The key and the object here, if the object contains at most one other object. This is a
+    /// guess: the text is not parsed, and texts can contain braces.
     pub(super) fn likely_pair(&self) -> Option<&'j str> {
         let rest = self.rest();
         let first = memchr(b'}', rest.as_bytes())?;
@@ -105,13 +105,18 @@ impl<'j> Cursor<'j> {
         rest.get(..end)
     }
 
-    /// The object here, if that has no objects inside: a guess, too.
+    /// The object here, if it contains no other objects. This is a guess, too.
     pub(super) fn likely_object(&self) -> Option<&'j str> {
         let rest = self.rest();
         rest.get(..=memchr(b'}', rest.as_bytes())?)
     }
 
-    /// Passes text that is here.
+    /// Whether this text is here.
+    pub(super) fn is_at(&self, text: &str) -> bool {
+        self.rest().starts_with(text)
+    }
+
+    /// Advances past this text.
     pub(super) fn pass(&mut self, text: &str) {
         self.at += text.len();
         self.skip_blanks();
@@ -214,7 +219,7 @@ impl<'j> Cursor<'j> {
         if self.rest().is_empty() { Ok(()) } else { Err(self.broken()) }
     }
 
-    /// A mistake that is not one of JSON.
+    /// A mistake in the list rather than in its JSON.
     pub(super) fn problem(&self, text: impl fmt::Display) -> Problem {
         let (line, column) = self.place(self.at);
         Problem(format!("{text} at {line}:{column}"))
@@ -247,7 +252,7 @@ impl<'j> Cursor<'j> {
         (lines.count() + 1, at - start)
     }
 
-    /// The first mistake in the JSON, which is here.
+    /// The error for the first mistake in the JSON, at this position.
     fn broken(&self) -> Problem {
         let start = Self { text: self.text, at: 0, is_first: false };
         match serde_json::from_str::<IgnoredAny>(self.text) {
@@ -256,7 +261,7 @@ impl<'j> Cursor<'j> {
         }
     }
 
-    /// What is wrong with the JSON, and where: `serde_json` would say it less plainly.
+    /// What is wrong with the JSON, and where; `serde_json` would put it less plainly.
     fn explained(&self, error: &serde_json::Error) -> Problem {
         let text = error.to_string();
         let text = text.rsplit_once(" at line ").map_or(&*text, |(text, _)| text);
@@ -284,7 +289,7 @@ impl<'j> Cursor<'j> {
     }
 }
 
-/// Explains that something else is there than an object.
+/// Explains that something other than an object was found.
 struct Wanted(&'static str);
 
 impl<'de> DeserializeSeed<'de> for Wanted {

@@ -28,7 +28,7 @@ const MAX_SHOWN: usize = 200;
 /// `"version": 2` and `classes`, an object whose keys are hashes; each class has its `name`.
 #[derive(Debug, Default)]
 pub struct TypeLists {
-    /// The classes in input order, with their lists; `None` if a later class replaced one.
+    /// The classes in input order, with their lists. `None` replaces a class that came again later.
     classes: Vec<Option<(Arc<str>, Class)>>,
     by_name: HashMap<Arc<str>, usize, RandomState>,
     texts: Texts,
@@ -55,7 +55,7 @@ impl TypeLists {
     /// Reads a list. Notes and errors refer to it as `name`.
     ///
     /// # Errors
-    /// Malformed, if it is not a type list of a known version (with the line) or has no classes;
+    /// `Malformed` if it is not a type list of a known version (with the line) or has no classes;
     /// the limit on file size.
     pub fn add(&mut self, name: &str, json: &[u8]) -> Result<()> {
         let max = Limits::DEFAULT.file_bytes;
@@ -114,7 +114,7 @@ impl TypeLists {
     }
 }
 
-/// A property with only a name, at a position in its list, which is its ID unless the list has one.
+/// A property with only a name. Its position in the list is its ID unless the list states one.
 fn blank(name: Arc<str>, position: usize) -> Property {
     Property {
         index: 0,
@@ -148,7 +148,7 @@ fn finish(property: &mut Property, hash: Option<u32>, dynamic: Option<bool>) -> 
     hash == computed
 }
 
-/// The options of a property of this kind.
+/// Adapts options to a property of this kind.
 fn fitting(choices: Arc<Choices>, kind: PropertyKind) -> Arc<Choices> {
     match kind.whole() {
         Some(true) => Arc::new(Arc::unwrap_or_clone(choices).signed()),
@@ -259,14 +259,14 @@ mod tests {
     #[test]
     fn repeated_properties_are_read_as_if_they_were_new() {
         let properties = [
-            // Braces in texts, which a search for the end of a property finds.
+            // A search for the end of a property finds the braces in these texts.
             r#""m_open": {"type": "class A{", "id": 0, "flags": 31, "hash": 5}"#,
             r#""m_close": {"type": "class }B", "id": 1, "flags": 31, "hash": 5}"#,
             r#""m_both": {"type": "class {{}", "id": 2, "hash": 6}"#,
             r#""m_enum": {"enum_options": {"A": 1, "B": "A"}, "id": 3, "type": "enum E"}"#,
             r#""m_more": {"enum_options": {"A": 1, "B": "A"}, "id": 4, "type": "int"}"#,
             r#""m_deep": {"extra": {"x": {"y": {}}}, "id": 5, "type": "int", "hash": 404989859}"#,
-            // Its ID is its position.
+            // The ID of this property is its position.
             r#""m_at": {"type": "int"}"#,
             r#""m_\u0061t": {"type": "int", "id": 7}"#,
         ];

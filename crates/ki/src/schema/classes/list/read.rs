@@ -28,7 +28,9 @@ pub(super) fn read(json: &[u8], texts: &mut Texts) -> Result<ClassesRead, Error>
         texts,
         found: Vec::new(),
         misfiled: Vec::new(),
-        known: HashMap::default(),
+        known: Vec::new(),
+        by_text: HashMap::default(),
+        first: None,
         choices: HashMap::default(),
         position: ListPosition::default(),
     };
@@ -73,15 +75,28 @@ struct List<'j, 't> {
     found: Vec<FoundClass>,
     /// The positions of version 2 classes whose key is not their hash, with that key.
     misfiled: Vec<(usize, String)>,
-    /// Properties by their text with the name. Derived classes repeat those that they inherit.
-    known: HashMap<&'j str, FoundProperty, RandomState>,
-    /// Options by their text. Many properties are of the same enumeration.
+    /// The properties read so far. Derived classes repeat those that they inherit.
+    known: Vec<KnownProperty<'j>>,
+    /// Their indices, by their text.
+    by_text: HashMap<&'j str, usize, RandomState>,
+    /// The first property of the last class.
+    first: Option<usize>,
+    /// Options by their text. Many properties share an enumeration.
     choices: HashMap<&'j str, Arc<Choices>, RandomState>,
     position: ListPosition<'j>,
 }
 
 /// A property, and whether its hash is the computed one.
 struct FoundProperty(Property, bool);
+
+/// A property that has been read.
+struct KnownProperty<'j> {
+    /// Its text with the name.
+    text: &'j str,
+    found: FoundProperty,
+    /// The property that followed it last. Comparing its text is faster than a lookup of the next.
+    next: Option<usize>,
+}
 
 impl<'j> List<'j, '_> {
     /// Reads the list. Its first key reveals the version.
@@ -189,33 +204,58 @@ impl<'j> List<'j, '_> {
     /// The properties of a class. Returns whether their hashes are the computed ones.
     fn properties(&mut self, found: &mut Vec<Property>) -> Result<bool, Problem> {
         let mut is_verified = true;
+        let mut last = None;
         self.json.begin("properties by name")?;
         while self.json.next(b'}')? {
             if found.len() == MAX_PROPERTIES {
                 let text = format!("more than {MAX_PROPERTIES} properties");
                 return Err(self.json.problem(text));
             }
-            let (pair, start) = (self.json.likely_pair(), self.json.position());
-            if let Some(text) = pair
-                && let Some(FoundProperty(property, is_regular)) = self.known.get(text)
+            let guess = last.map_or(self.first, |last| self.known_property(last)?.next);
+            let guess = guess.filter(|guess| {
+                self.known_property(*guess).is_some_and(|known| self.json.is_at(known.text))
+            });
+            let (mut index, mut pair) = (guess, None);
+            if guess.is_none() {
+                pair = self.json.likely_pair();
+                index = pair.and_then(|text| self.by_text.get(text)).copied();
+            }
+            if let Some(KnownProperty {
+                text, found: FoundProperty(property, is_regular), ..
+            }) = index.and_then(|index| self.known.get(index))
             {
                 is_verified &= is_regular;
                 found.push(property.clone());
                 self.json.pass(text);
-                continue;
+            } else {
+                let start = self.json.position();
+                let name = self.json.key()?;
+                self.position.property = Some(name.clone());
+                let (has_id, property) = self.property(&name, found.len())?;
+                is_verified &= property.1;
+                found.push(property.0.clone());
+                // Without an ID of its own, the property depends on its position.
+                if let Some(text) = pair.filter(|text| has_id && self.json.has_read(start, text)) {
+                    index = Some(self.known.len());
+                    self.by_text.insert(text, self.known.len());
+                    self.known.push(KnownProperty { text, found: property, next: None });
+                }
             }
-            let name = self.json.key()?;
-            self.position.property = Some(name.clone());
-            let (has_id, property) = self.property(&name, found.len())?;
-            is_verified &= property.1;
-            found.push(property.0.clone());
-            // Without an ID of its own, the property depends on its position.
-            if let Some(text) = pair.filter(|text| has_id && self.json.has_read(start, text)) {
-                self.known.insert(text, property);
+            if guess.is_none() {
+                match last.and_then(|last| self.known.get_mut(last)) {
+                    Some(last) => last.next = index,
+                    None if found.len() == 1 => self.first = index,
+                    None => {}
+                }
             }
+            last = index;
         }
         self.position.property = None;
         Ok(is_verified)
+    }
+
+    fn known_property(&self, index: usize) -> Option<&KnownProperty<'j>> {
+        self.known.get(index)
     }
 
     /// One property, and whether the list has its ID.
@@ -306,7 +346,7 @@ impl<'de> Visitor<'de> for ChoicesOf {
     }
 }
 
-/// The value of an option: a 32-bit number, which may be negative or text, or any other text.
+/// The value of an option: a 32-bit number, which can be negative or text, or any other text.
 struct OptionValue(Result<u32, Box<str>>);
 
 impl<'de> serde::Deserialize<'de> for OptionValue {
@@ -350,7 +390,7 @@ impl<'de> serde::Deserialize<'de> for Word {
     }
 }
 
-/// Text, usually: the name of an option or of a class.
+/// Usually text: the name of an option or of a class.
 struct Special(Box<str>);
 
 impl<'de> serde::Deserialize<'de> for Special {

@@ -8,8 +8,8 @@
 //! | `Enum` | `Name` |
 //! | `Option` | `Name`, `Value`: a number, or the name of another option; the names `__DEFAULT` and `__BASECLASS` have the meaning that they have in JSON |
 //!
-//! Lists have no hashes; they are computed. Text that is not UTF-8 is read as Latin-1, whatever the
-//! file declares.
+//! Lists in XML have no hashes, so these are computed. Text that is not UTF-8 is read as Latin-1,
+//! whatever the file declares.
 //!
 //! Unverified: whether a class repeats its base's properties. Properties that it does not repeat
 //! are inherited, before its own. A list from a real client would settle it.
@@ -63,7 +63,7 @@ pub(super) fn is_xml(bytes: &[u8]) -> bool {
 /// Reads the classes of a list.
 ///
 /// # Errors
-/// Malformed, with the offset, if it is not XML or not a class list; the limits.
+/// `Malformed`, with the offset, if it is not XML or not a class list; the limits.
 pub(super) fn read(bytes: &[u8], texts: &mut Texts) -> Result<Vec<FoundClass>> {
     let text = match core::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
