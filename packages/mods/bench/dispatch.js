@@ -1,6 +1,6 @@
 'use strict';
-// The time per message from a frame of the proxy to the frame with the answer, through hooks of each
-// kind, with 256 messages in flight: node bench/dispatch.js
+// Measures the time per message, from the proxy's frame to the frame with the answer, through hooks
+// of each kind, with 256 messages in flight: node bench/dispatch.js
 
 const { GameData } = require('../lib/data');
 const { Manager } = require('../lib/manager');

@@ -1,5 +1,5 @@
 'use strict';
-// `check`: what the mods in a folder use, what is missing, and what will not work.
+// `check` lists what the mods in a folder use, what is missing, and what will not work.
 
 const fs = require('fs');
 const path = require('path');
@@ -14,7 +14,7 @@ const { SettingsFile } = require('./settings');
 const MAX_SOURCE_BYTES = 16 << 20;
 const MAX_FILES = 1000;
 
-/** Calls with a message and a version in the source of a mod. */
+/** Calls with a message and a version in a mod's source. */
 const CALLS = /\b(hook|hookOnce|tryHook|tryHookOnce|send|trySend|toClient|toServer)\s*\(\s*(['"`])([A-Z]\w+)\2\s*,\s*(\d+|(['"`])(?:\*|raw|event)\5)/g;
 
 /**
@@ -29,7 +29,7 @@ const LIMITS = [
   },
   {
     pattern: /\b(?:parse|build)SystemMessage\b/,
-    text: 'uses system messages, which need a file sysmsg.PATCH.map among the data',
+    text: 'uses system messages, which need a sysmsg.PATCH.map in the data',
     applies: (protocol) => protocol !== null && !protocol.hasSystemMessages,
   },
   {
@@ -41,44 +41,45 @@ const LIMITS = [
     text: 'asks for the kind of zone, which is undefined unless worldwire-mods.json has "continents"',
     applies: (_, world) => world.continents === undefined,
   },
-  { pattern: /\b(?:flashWindow|configureCameraShake)\b/, text: 'controls the client\'s window: these calls do nothing' },
-  { pattern: /\binstall\s*\(\s*installer\b/, text: 'changes the client\'s files: this is not done' },
-  { pattern: /require\((['"`])electron\1\)/, text: 'needs Electron: its windows do not open' },
+  { pattern: /\b(?:flashWindow|configureCameraShake)\b/, text: 'controls the client\'s window, but these calls do nothing' },
+  { pattern: /\binstall\s*\(\s*installer\b/, text: 'changes the client\'s files, which is not supported' },
+  { pattern: /require\((['"`])electron\1\)/, text: 'needs Electron, so its windows do not open' },
   { pattern: /require\((['"`])tera-mod-ui\1\)/, text: 'has a settings window, which does not open; use its chat commands' },
   { pattern: /require\((['"`])(?:node:)?child_process\1\)/, text: 'starts other programs, which must exist on this computer' },
 ];
 
+/** @typedef {{data: string[], mods?: string, revision?: number}} CheckOptions */
+
 /**
- * @param {{json: boolean, data: string[], mods?: string, revision?: number}} options
+ * Starts the mods in a folder, and describes each one.
+ * @param {CheckOptions} options
  * @param {any} world
+ * @param {Map<string, string>} skipped mods not to start, and why
+ * @param {(name: string | null) => void} starting gets the name of each mod before it starts, and null after it
  */
-function check({ json, data: folders, mods, revision }, world) {
-  const print = console.log.bind(console);
+function check({ data: folders, mods, revision }, world, skipped, starting) {
   const folder = path.resolve(String(mods));
   const data = GameData.load(folders);
-  for (const problem of data.problems) console.error(`worldwire-mods: ${problem}`);
-  // Whatever the mods print while they start goes to standard error, not into the result.
+  // A repeated check has the same problems.
+  if (skipped.size === 0) for (const problem of data.problems) console.error(`worldwire-mods: ${problem}`);
+  // The result contains everything that matters.
   global.console = new console.Console(process.stderr, process.stderr);
   console.error = () => {};
   console.log = () => {};
-  setGlobals();
   SettingsFile.isReadOnly = true;
   const number = revision ?? (world.map === undefined ? Math.max(0, ...data.maps.keys()) : Number(world.map));
   const protocol = folders.length > 0 ? new Protocol(data, number, world) : null;
   const manager = new Manager(folder);
+  setGlobals(manager);
+  manager.starting = starting;
+  manager.skipped = skipped;
   manager.loadAll();
   if (protocol) new Connection(protocol, world, manager, { write: () => {}, changed: () => {} });
   const reports = [...findMods(folder).mods.map((info) => info.rawName), ...manager.refused.map(({ name }) => name)]
     .filter((name, index, all) => all.indexOf(name) === index)
     .map((name) => report(name, folder, manager, protocol, world));
-  for (const one of reports) print(json ? JSON.stringify(one) : text(one));
-  const failed = reports.filter(({ runs }) => !runs).length;
-  if (!json) {
-    const count = `${reports.length} ${reports.length === 1 ? 'mod' : 'mods'}`;
-    const build = protocol ? `revision ${protocol.revision}, patch ${protocol.major}.${protocol.minor}` : 'messages were not checked, because there is no --data';
-    print(`${count}, ${failed} cannot run (${build})`);
-  }
-  process.exit(failed > 0 ? 1 : 0);
+  const build = protocol ? `revision ${protocol.revision}, patch ${protocol.major}.${protocol.minor}` : 'messages were not checked because --data was not given';
+  return { reports, build };
 }
 
 /** @param {string} name @param {string} folder @param {Manager} manager @param {Protocol | null} protocol @param {any} world */
@@ -134,7 +135,7 @@ function sourceOf(entry, seen = { bytes: 0, files: 0 }) {
   return [fs.readFileSync(entry, 'utf8')];
 }
 
-/** @param {ReturnType<typeof report>} report */
+/** Describes a mod for people. @param {ReturnType<typeof report>} report */
 function text({ name, version, runs, failures, hooks, sends, missing, limits }) {
   const lines = [`${name}${version ? ` ${version}` : ''}: ${runs ? 'runs' : 'cannot run'}`];
   for (const why of failures) lines.push(`  ${why}`);
@@ -145,4 +146,4 @@ function text({ name, version, runs, failures, hooks, sends, missing, limits }) 
   return lines.join('\n');
 }
 
-module.exports = { check };
+module.exports = { check, text };

@@ -9,29 +9,32 @@ const { setGlobals } = require('./globals');
 const { Manager } = require('./manager');
 const { report, reportTo } = require('./report');
 const { Runner } = require('./runner');
-const { watch } = require('./watchdog');
+const { runCheck } = require('./trial');
+const { blockedIn, watch } = require('./watchdog');
 
 const USAGE = `Run TERA toolbox mods on worldwire's proxy
 
 Usage:
   worldwire-mods --connect ADDRESS|stdin --data FOLDER --mods FOLDER
-  worldwire-mods check --mods FOLDER [--data FOLDER] [--json]
+  worldwire-mods check --mods FOLDER [--data FOLDER] [--json] [--until-eof]
 
 Options:
   --connect ADDRESS|stdin  the proxy: a Unix socket, HOST:PORT, or standard input and output
   --data FOLDER            definitions and opcode maps; can be repeated
   --mods FOLDER            the mods
-  --revision N             the client's revision [default: the one that the client sends; for check, the newest map's]
+  --revision N             the client's revision [default: the one that the client sends; for check, that of the newest map]
   --patch MAJOR.MINOR      the game's version, if revisions.json does not list the revision
-  --json                   for check: write JSON
+  --blocked FILE           skip the mods listed in this file, and add mods that block while they start
+  --json                   write JSON (check only)
+  --until-eof              end when standard input ends (check only)
 
 Example:
   worldwire-mods --connect 127.0.0.1:7900 --data tera-data --mods mods`;
 
-/** The file with the user's facts about server and client, in the folder of mods. */
+/** The file in the mods' folder with the user's facts about the server and client. */
 const WORLD_FILE = 'worldwire-mods.json';
 
-/** @typedef {{check: boolean, json: boolean, connect?: string, mods?: string, revision?: number, patch?: string, data: string[]}} Options */
+/** @typedef {{check: boolean, json: boolean, untilEof: boolean, blocked?: string, connect?: string, mods?: string, revision?: number, patch?: string, data: string[]}} Options */
 
 /** @param {string[]} words */
 function main(words) {
@@ -44,26 +47,29 @@ function main(words) {
     return;
   }
   if (options === null) return void console.log(USAGE);
+  const fail = (/** @type {any} */ error) => {
+    console.error(`worldwire-mods: ${error.message}`);
+    process.exit(2);
+  };
   try {
-    if (options.check) require('./check').check(options, readWorld(options));
+    if (options.check) runCheck(options, readWorld(options)).catch(fail);
     else run(options);
   } catch (error) {
-    console.error(`worldwire-mods: ${/** @type {Error} */ (error).message}`);
-    process.exit(2);
+    fail(error);
   }
 }
 
 /** @param {string[]} words @returns {Options | null} */
 function parse(words) {
   /** @type {Options} */
-  const options = { check: false, json: false, data: [] };
+  const options = { check: false, json: false, untilEof: false, data: [] };
   const rest = [...words];
   if (rest[0] === 'check') options.check = Boolean(rest.shift());
   while (rest.length > 0) {
     const word = rest.shift();
     if (word === '--help' || word === '-h') return null;
-    if (word === '--json') {
-      options.json = true;
+    if (word === '--json' || word === '--until-eof') {
+      options[word === '--json' ? 'json' : 'untilEof'] = true;
       continue;
     }
     const value = rest.shift();
@@ -71,6 +77,7 @@ function parse(words) {
     if (word === '--data') options.data.push(value);
     else if (word === '--mods') options.mods = value;
     else if (word === '--connect') options.connect = value;
+    else if (word === '--blocked') options.blocked = value;
     else if (word === '--revision' && /^\d+$/.test(value)) options.revision = Number(value);
     else if (word === '--patch' && /^\d+(\.\d+)?$/.test(value)) options.patch = value;
     else throw new Error(`unknown option ${word} ${value}; see --help`);
@@ -93,17 +100,20 @@ function readWorld({ mods, revision, patch }) {
 
 /** @param {Options} options */
 function run(options) {
-  const { connect, data: folders, mods } = options;
+  const { blocked, connect, data: folders, mods } = options;
   const world = readWorld(options);
   const output = claimStandardStreams();
-  setGlobals();
   const folder = path.resolve(String(mods));
   const data = GameData.load(folders);
   const manager = new Manager(folder);
-  manager.mark = watch();
+  setGlobals(manager);
+  ({ mark: manager.mark, starting: manager.starting } = watch({ to: blocked }));
+  for (const name of blocked === undefined ? [] : blockedIn(blocked)) {
+    manager.skipped.set(name, 'it blocked while it was starting; correct it, then restart the proxy');
+  }
   const [input, send] = connect === 'stdin' ? [process.stdin, output] : dial(String(connect));
   const runner = new Runner(manager, data, world, send);
-  // Otherwise, these mods have a terminal of their own.
+  // Otherwise, these mods have their own terminal.
   if (connect === 'stdin') reportTo((level, text) => runner.log(level, text));
   for (const problem of data.problems) report('warning', 'worldwire-mods', problem);
   manager.loadAll();
@@ -129,7 +139,7 @@ function run(options) {
   runner.start();
 }
 
-/** Reserves standard output for the protocol. Whatever mods print goes to standard error. */
+/** Reserves standard output for the protocol. Anything that mods print goes to standard error. */
 function claimStandardStreams() {
   const { stdout } = process;
   Object.defineProperty(process, 'stdout', { get: () => process.stderr });

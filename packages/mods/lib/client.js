@@ -20,7 +20,7 @@ class ClientStandIn {
   /** The object that a mod gets. @param {{log: Function, warn: Function}} mod */
   viewFor(mod) { return new ClientView(this, mod); }
 
-  /** The client's data, if the user gave a file: nodes as JSON. @returns {Node | null} */
+  /** The client's data (nodes as JSON), if the user supplied a file. @returns {Node | null} */
   get data() {
     if (this.root === undefined) {
       this.root = this.world.clientData === undefined ? null : JSON.parse(readText(this.world.clientData));

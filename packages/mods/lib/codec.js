@@ -1,11 +1,11 @@
 'use strict';
 // Compiles definitions to functions that read and write messages.
 //
-// Numbers are little-endian, and offsets count from the first byte of the message. A scope, which
-// is the message or an element of an array, begins with the metadata of its fields of variable
-// length: for text the offset, for bytes offset and count, for arrays count and offset. In a
-// definition with `ref` lines, these say where the metadata is. An element begins with its own
-// offset and the offset of the next one.
+// Numbers are little-endian, and offsets count from the first byte of the message. A scope is the
+// message or an element of an array. It begins with the metadata of its variable-length fields: the
+// offset for text, offset and count for bytes, count and offset for arrays. In a definition with
+// `ref` lines, these say where the metadata is. An element begins with its own offset and the
+// offset of the next one.
 
 const { Vec3, readSkill, skillWord, readLooks, writeLooks } = require('./types');
 const { DefinitionError, SIZES } = require('./definition');
@@ -17,7 +17,7 @@ const MAX_BYTES = 65_535;
 /** The maximum number of elements in a list to write. */
 const MAX_ELEMENTS = 65_535;
 /**
- * The maximum number of elements, characters and bytes in a message that is read. Parts of a message
+ * The maximum number of elements, characters and bytes to read from one message. Parts of a message
  * can be shared, so a short one could otherwise take minutes and gigabytes.
  */
 const MAX_PARTS = 262_144;
@@ -105,7 +105,7 @@ function hasRefs(fields) {
 /** @param {string} type */
 const isVariable = (type) => ['string', 'bytes', 'array'].includes(type);
 
-/** The fields of variable length in a scope, with their paths. @param {Field[]} fields @returns {[string, Field][]} */
+/** The variable-length fields in a scope, with their paths. @param {Field[]} fields @returns {[string, Field][]} */
 function variables(fields, prefix = '') {
   return fields.flatMap((field) => {
     if (field.type === 'object') return variables(field.fields ?? [], `${prefix}${field.name}.`);
@@ -113,7 +113,7 @@ function variables(fields, prefix = '') {
   });
 }
 
-/** The common part of reading and writing: the positions of metadata. */
+/** What reading and writing share: the positions of metadata. */
 class Generator {
   /** @param {boolean} isExplicit */
   constructor(isExplicit) {
@@ -150,7 +150,7 @@ class Generator {
   placed(scope, ref, prefix) {
     const path = scope.refs.has(ref.name) ? ref.name : prefix + ref.name;
     const field = scope.refs.get(path);
-    // Legacy definitions of these fields lack the field itself. Two bytes take its place.
+    // Some legacy definitions have a `ref` line but lack the field itself. Two bytes take its place.
     if (field === undefined) return null;
     scope.refs.delete(path);
     return field;
@@ -245,7 +245,7 @@ function literal(values) {
   return `{ ${members.join(', ')} }`;
 }
 
-/** The expression that reads a value of fixed size at `o`. @param {string} type */
+/** The expression that reads a fixed-size value at `o`. @param {string} type */
 function fixed(type) {
   switch (type) {
     case 'bool': return 'd.getUint8(o) !== 0';
@@ -350,7 +350,7 @@ class Writer extends Generator {
   }
 }
 
-/** Code that writes a value of fixed size at `o`. @param {string} type @param {string} value */
+/** Code that writes a fixed-size value at `o`. @param {string} type @param {string} value */
 function stored(type, value) {
   const size = SIZES[/** @type {keyof SIZES} */ (type)];
   const point = (/** @type {string} */ factor) => `{ const p = ${value} ?? EMPTY;
@@ -393,7 +393,7 @@ function count(list) {
   return list.length;
 }
 
-/** @param {any} value an integer, its digits, or an object of older mods with `low` and `high` */
+/** @param {any} value an integer, its digits, or an older mod's object with `low` and `high` */
 function int64(value) {
   if (typeof value === 'bigint') return value;
   if (typeof value?.low === 'number') return (BigInt(value.high ?? 0) << 32n) | BigInt(value.low >>> 0);

@@ -3,6 +3,7 @@
 
 const path = require('path');
 const { SettingsFile } = require('./settings');
+const { watchResult } = require('./promises');
 const { report } = require('./report');
 const { described } = require('./thrown');
 const { splitLine, withoutTags } = require('./words');
@@ -11,7 +12,7 @@ const { splitLine, withoutTags } = require('./words');
 const CHANNEL = 18;
 const CHANNEL_INDEX = 7;
 const CHANNEL_ID = -2;
-/** How long lines are held back after the player appears, because the client drops earlier ones. */
+/** How long to hold lines back after the player appears, because the client drops earlier ones. */
 const QUIET_MS = 2000;
 /** The maximum number of lines held back. */
 const MAX_LINES = 1000;
@@ -27,7 +28,7 @@ const SETTINGS_VERSION = 3;
 class Command {
   /** @type {Map<string, {callback: Callback, context: any, owner: any}>} */
   #commands = new Map();
-  /** @type {string[] | null} lines that wait; null once they need not */
+  /** @type {string[] | null} held lines; null once lines no longer need to wait */
   #waiting = [];
   #hasAppeared = false;
   /** @type {any} */
@@ -83,7 +84,7 @@ class Command {
       });
     }
     if (missing.size > 0) {
-      report('warning', 'command', `commands work only in part: the data lack ${[...missing].join(', ')}`);
+      report('warning', 'command', `commands work only partly: the data lacks ${[...missing].join(', ')}`);
     }
   }
 
@@ -95,7 +96,7 @@ class Command {
     return text.slice(1);
   }
 
-  /** Runs a line. Returns true if there is such a command, or if the line is faulty. @param {string} line */
+  /** Runs a line. Returns true if the command exists or the line is faulty. @param {string} line */
   #run(line) {
     try {
       return this.exec(splitLine(line));
@@ -105,16 +106,19 @@ class Command {
     }
   }
 
-  /** Runs a command. Returns false if there is none with this name. @param {string | string[]} line */
+  /** Runs a command. Returns false if no command has this name. @param {string | string[]} line */
   exec(line) {
     const [first = '', ...rest] = Array.isArray(line) ? line : splitLine(line);
     const found = this.#commands.get(String(first).toLowerCase());
     if (found === undefined) return false;
-    try {
-      call(found.callback, found.context, rest);
-    } catch (error) {
+    const failed = (/** @type {any} */ error) => {
       this.message(' Error running callback for command');
       report('error', found.owner?.name ?? 'command', `the command ${first} failed: ${described(error)}`);
+    };
+    try {
+      watchResult(call(found.callback, found.context, rest), failed);
+    } catch (error) {
+      failed(error);
     }
     return true;
   }
@@ -226,9 +230,9 @@ class Command {
   }
 }
 
-/** @param {Callback} callback @param {any} context @param {string[]} words */
+/** Returns what the callback returns. @param {Callback} callback @param {any} context @param {string[]} words @returns {any} */
 function call(callback, context, words) {
-  if (typeof callback === 'function') return void callback.apply(context, words);
+  if (typeof callback === 'function') return callback.apply(context, words);
   const [first, ...rest] = words;
   const entries = Object.entries(callback);
   const named = first === undefined
@@ -236,7 +240,7 @@ function call(callback, context, words) {
     : entries.find(([key]) => !key.startsWith('$') && key.toLowerCase() === first.toLowerCase());
   if (named !== undefined) return call(named[1], context, rest);
   const otherwise = callback.$default;
-  if (otherwise !== undefined) call(otherwise, context, words);
+  return otherwise === undefined ? undefined : call(otherwise, context, words);
 }
 
 module.exports = { Command };

@@ -18,7 +18,7 @@ class Connection {
    * @param {object} link
    * @param {import('./dispatch').Write} link.write sends an injected message
    * @param {(name: string, code: number | null, isHooked: boolean) => void} link.changed a message has got
-   *   its first hook, or lost its last one
+   *   its first hook or lost its last one
    */
   constructor(protocol, world, manager, { write, changed }) {
     this.protocol = protocol;
@@ -42,7 +42,7 @@ class Connection {
   /** What a mod gets as `mod.dispatch`. @param {import('./dispatch').Owner} owner */
   dispatchFor(owner) { return new DispatchView(this, owner); }
 
-  /** Ends it. */
+  /** Ends the connection. */
   close() {
     this.dispatch.isClosed = true;
     this.manager.disconnect(this);
@@ -103,7 +103,7 @@ class DispatchView {
 
   /** @param {any} mod @param {any[]} rest */
   hook(mod, ...rest) { return this.#dispatch.hook(mod ?? this.owner, rest); }
-  /** @param {any} [first] a hook, or the mod in front of it @param {any} [second] */
+  /** @param {any} [first] a hook, or the mod before it @param {any} [second] */
   unhook(first, second) { this.#dispatch.unhook(second ?? first); }
   /** @param {boolean} toClient @param {any[]} rest */
   write(toClient, ...[name, version, fields]) {

@@ -2,6 +2,7 @@
 // Passes messages through the hooks of one connection, and injects new ones.
 
 const { Codec } = require('./codec');
+const { watchResult } = require('./promises');
 const { ResolveError } = require('./protocol');
 const { described } = require('./thrown');
 
@@ -28,7 +29,7 @@ const { described } = require('./thrown');
 
 /** Hooks of the same order. The list is replaced, not changed, when one is removed. @typedef {{order: number, hooks: Hook[]}} Group */
 
-/** A message, whose bytes may be made only when they are needed. @typedef {{readonly bytes: Buffer}} Source */
+/** A message whose bytes may be built only when they are needed. @typedef {{readonly bytes: Buffer}} Source */
 
 /** @typedef {(toClient: boolean, data: Buffer, name: string | undefined) => void} Write */
 
@@ -43,18 +44,18 @@ const FLAGGED = Array.from({ length: 16 }, (_, bits) => {
   return { Event, buffer: Object.create(Buffer.prototype, getters) };
 });
 
-/** What became of a message. */
+/** What happened to a message. */
 class Outcome {
   /** @param {Source} source @param {boolean} modified @param {boolean} silenced */
   constructor(source, modified, silenced) {
     this.source = source;
     this.modified = modified;
     this.silenced = silenced;
-    /** What a hook has put in its place. @type {Buffer | null} */
+    /** What a hook has replaced it with. @type {Buffer | null} */
     this.changed = null;
   }
 
-  /** Its bytes now. */
+  /** Its current bytes. */
   get data() { return this.changed ?? this.source.bytes; }
 }
 
@@ -69,7 +70,7 @@ class Dispatch {
    * @param {Write} write sends an injected message
    * @param {(owner: Owner | null, text: string) => void} report
    * @param {(name: string, code: number | null, isHooked: boolean) => void} [changed] a message has got its
-   *   first hook, or lost its last one
+   *   first hook or lost its last one
    * @param {(owner: Owner) => void} [mark] gets the owner of each hook that is called
    */
   constructor(protocol, write, report, changed = () => {}, mark = () => {}) {
@@ -107,7 +108,7 @@ class Dispatch {
     if (name === '*' && isTyped) throw new TypeError("hook *: to hook all messages, the version must be 'raw' or 'event'");
     const message = isTyped ? this.protocol.resolve(name, version) : null;
     if (message !== null && !message.isWriteable) {
-      this.report(owner, `version ${message.version} of ${name} is deprecated at patch ${this.protocol.major}: its changes are not written`);
+      this.report(owner, `version ${message.version} of ${name} is deprecated at patch ${this.protocol.major}: changes to it are not written`);
     }
     /** @type {Hook} */
     const hook = {
@@ -221,7 +222,9 @@ class Dispatch {
   #call(hook, code, state, incoming, fake) {
     const flagged = FLAGGED[(fake ? 1 : 0) | (incoming ? 2 : 0) | (state.modified ? 4 : 0) | (state.silenced ? 8 : 0)];
     if (hook.kind === 'event') {
-      if (hook.callback() === false) state.silenced = true;
+      const result = hook.callback();
+      if (result === false) state.silenced = true;
+      else this.#watch(result, hook, code);
     } else if (hook.kind === 'raw') {
       const copy = Object.setPrototypeOf(Buffer.from(state.data), flagged.buffer);
       const result = hook.callback(code, copy, incoming, fake);
@@ -230,6 +233,8 @@ class Dispatch {
       } else if (Buffer.isBuffer(result) && !state.data.equals(result)) {
         state.changed = Buffer.from(result);
         state.modified = true;
+      } else {
+        this.#watch(result, hook, code);
       }
     } else {
       const { codec, header, isWriteable } = /** @type {NonNullable<Hook['message']>} */ (hook.message);
@@ -240,13 +245,21 @@ class Dispatch {
       } else if (result === true) {
         if (!isWriteable) throw new ResolveError(`version ${hook.version} is deprecated and cannot be written`);
         const written = codec.encode(code, event, header);
-        // Counter and checksum are kept, because the proxy recomputes them.
+        // The counter and checksum are kept because the proxy recomputes them.
         if (header > 4) state.data.copy(written, 4, 4, header);
         state.changed = written;
         state.modified = true;
         state.silenced = false;
+      } else {
+        this.#watch(result, hook, code);
       }
     }
+  }
+
+  /** @param {any} result of an asynchronous hook @param {Hook} hook @param {number} code */
+  #watch(result, hook, code) {
+    // Most hooks return nothing, so nothing is created for them.
+    if (typeof result === 'object') watchResult(result, (error) => this.#failed(hook, code, error));
   }
 
   /** @param {Hook} hook @param {number} code @param {any} error */

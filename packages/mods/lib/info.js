@@ -1,5 +1,5 @@
 'use strict';
-// Finds the mods in a folder, and reads their descriptions.
+// Finds the mods in a folder and reads their descriptions.
 
 const fs = require('fs');
 const path = require('path');

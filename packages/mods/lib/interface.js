@@ -1,5 +1,5 @@
 'use strict';
-// The objects that mods' constructors are called with.
+// The objects passed to mods' constructors.
 
 const { format } = require('util');
 const { Timers } = require('./timers');
@@ -12,7 +12,7 @@ const { described } = require('./thrown');
 /** @typedef {import('./connection').Connection} Connection */
 /** @typedef {import('./client').ClientStandIn} ClientStandIn */
 
-/** The common part of all interfaces of a mod. A GlobalMod's interface is only this. */
+/** What all of a mod's interfaces share. A GlobalMod's interface has nothing else. */
 class ModInterface {
   /** @param {LoadedMod} mod @param {Manager} manager */
   constructor(mod, manager) {

@@ -1,6 +1,5 @@
 'use strict';
-// Interfaces for older kinds of mods: those that export a function, and those for the proxy of
-// 2020.
+// Interfaces for older kinds of mods: those that export a function, and those for the 2020 proxy.
 
 const { Codec } = require('./codec');
 const { parseDefinition } = require('./definition');
@@ -40,8 +39,8 @@ function legacyView(mod) {
 }
 
 /**
- * `settings.$init` of the proxy of 2020: reads the settings that were saved, migrates those of older
- * versions, and fills in defaults.
+ * `settings.$init` of the 2020 proxy: reads the saved settings, migrates those of older versions, and
+ * fills in defaults.
  * @param {any} settings
  * @param {(version: number, migrate: Function | undefined) => any} open returns the saved settings
  */
@@ -55,7 +54,7 @@ function addInit(settings, open) {
   return settings;
 }
 
-/** Gives 64-bit integers the members that they had as objects before 2018: `id.equals(other)`, `id.low`. */
+/** Gives 64-bit integers the members they had before 2018, when they were objects: `id.equals(other)`, `id.low`. */
 function addLongMembers() {
   const half = (/** @type {bigint} */ shift) => ({
     /** @this {bigint} */

@@ -17,13 +17,13 @@ class LoadedMod {
   /** @param {ModInfo} info */
   constructor(info) {
     this.info = info;
-    /** The part that mods see as `info`. */
+    /** What mods see as `info`. */
     this.facts = { ...info.raw, ...info };
     const exported = modules.load(info.entry);
     const forms = ['NetworkMod', 'ClientMod', 'GlobalMod', 'RequireInterface'];
     const isObject = (typeof exported === 'object' || typeof exported === 'function') && exported !== null;
     this.isOldForm = !(isObject && forms.some((form) => exported[form] !== undefined));
-    if (this.isOldForm && typeof exported !== 'function') throw new Error(`${info.entry} exports no function or class`);
+    if (this.isOldForm && typeof exported !== 'function') throw new Error(`${info.entry} does not export a function or class`);
     const old = info.keywords.includes('client') ? { ClientMod: exported } : { NetworkMod: exported };
     /** @type {Record<string, any>} */
     this.exported = this.isOldForm ? old : exported;
@@ -53,10 +53,14 @@ class LoadedMod {
 class Manager {
   /** @type {Map<string, ModInfo>} */
   #installed = new Map();
+  /** Whether a file belongs to an installed mod. @type {Map<string, (file: string) => boolean>} */
+  #modules = new Map();
   /** @type {Map<string, LoadedMod>} in the order of loading */
   #loaded = new Map();
   /** @type {Set<string>} mods that are being loaded, to detect cycles */
   #loading = new Set();
+  /** The mod that is being started. @type {string | null} */
+  #starting = null;
   /** @type {Set<Connection>} */
   #connections = new Set();
   /** @type {Set<string>} names of mods that were found and cannot be installed */
@@ -69,6 +73,10 @@ class Manager {
     this.refused = [];
     /** Gets the owner of each hook that is called. @type {((owner: {name: string}) => void) | undefined} */
     this.mark = undefined;
+    /** Gets the name of each mod before its code is loaded or an instance is created, and null after it. @type {((name: string | null) => void) | undefined} */
+    this.starting = undefined;
+    /** Mods that must not be loaded, by name, and why. @type {Map<string, string>} */
+    this.skipped = new Map();
     /** What mods get as `mod.manager`. */
     this.facade = Object.freeze({
       isInstalled: (/** @type {string} */ name) => this.isInstalled(name),
@@ -82,6 +90,15 @@ class Manager {
     });
   }
 
+  /** The mod in whose code something was thrown. @param {any} error @returns {ModInfo | undefined} */
+  modOf(error) {
+    const files = thrown.placesIn(error).map(({ file }) => file);
+    for (const file of files) {
+      for (const [name, isOfMod] of this.#modules) if (isOfMod(file)) return this.#installed.get(name);
+    }
+    return undefined;
+  }
+
   /** Finds and loads all mods. */
   loadAll() {
     modules.addRoot(this.folder);
@@ -90,6 +107,12 @@ class Manager {
     for (const { name } of refused) this.#unreadable.add(name);
     for (const { name, why } of refused) report('error', name, `does not run: ${why}`);
     for (const info of mods) this.#install(info);
+    for (const { name, rawName } of mods) {
+      const why = this.skipped.get(name);
+      if (why === undefined) continue;
+      this.refused.push({ name: rawName, why });
+      report('error', rawName, `does not run: ${why}`);
+    }
     for (const { name } of mods) this.load(name);
   }
 
@@ -97,6 +120,7 @@ class Manager {
   #install(info) {
     modules.addRoot(info.path);
     this.#installed.set(info.name, info);
+    this.#modules.set(info.name, modules.moduleTest(info.entry));
   }
 
   /** @returns {LoadedMod[]} */
@@ -106,7 +130,7 @@ class Manager {
   /** @param {string} name */
   isLoaded(name) { return CORE_MODS.includes(name.toLowerCase()) || this.#loaded.has(name.toLowerCase()); }
 
-  /** Loads a mod, and makes its instances for all connections. Returns false if that fails. @param {string} name */
+  /** Loads a mod and creates its instances for all connections. Returns false if that fails. @param {string} name */
   load(name) {
     const key = name.toLowerCase();
     if (this.#loaded.has(key)) return true;
@@ -119,12 +143,15 @@ class Manager {
   /** @param {string} key */
   #loadCode(key) {
     const info = this.#installed.get(key) ?? this.#findAgain(key);
-    if (info === undefined || this.#loading.has(key)) return null;
+    if (info === undefined || this.#loading.has(key) || this.skipped.has(key)) return null;
     this.#loading.add(key);
     try {
-      const mod = new LoadedMod(info);
-      const { GlobalMod } = mod.exported;
-      if (GlobalMod) mod.global = new GlobalMod(new ModInterface(mod, this));
+      const mod = this.#start(info, () => {
+        const loaded = new LoadedMod(info);
+        const { GlobalMod } = loaded.exported;
+        if (GlobalMod) loaded.global = new GlobalMod(new ModInterface(loaded, this));
+        return loaded;
+      });
       this.#loaded.set(key, mod);
       return mod;
     } catch (error) {
@@ -132,6 +159,19 @@ class Manager {
       return null;
     } finally {
       this.#loading.delete(key);
+    }
+  }
+
+  /** Runs code that starts a mod. Mods can start others. @template T @param {ModInfo} info @param {() => T} f */
+  #start({ name }, f) {
+    const outer = this.#starting;
+    this.#starting = name;
+    this.starting?.(name);
+    try {
+      return f();
+    } finally {
+      this.#starting = outer;
+      this.starting?.(outer);
     }
   }
 
@@ -145,7 +185,7 @@ class Manager {
   /** @param {ModInfo} info @param {string} what @param {any} error */
   #fail(info, what, error) {
     const why = `${what}: ${thrown.message(error)}`;
-    // The same may happen again in every conversation.
+    // This may happen again in every conversation.
     if (!this.refused.some((known) => known.name === info.rawName && known.why === why)) this.refused.push({ name: info.rawName, why });
     report('error', info.rawName, `${what}: ${thrown.described(error)}`);
   }
@@ -199,7 +239,7 @@ class Manager {
     this.#guard(mod, 'its settings cannot be saved', () => mod.file?.save(mod.settings));
   }
 
-  /** Makes the instances of all mods for a connection. @param {Connection} connection */
+  /** Creates the instances of all mods for a connection. @param {Connection} connection */
   connect(connection) {
     this.#connections.add(connection);
     for (const mod of this.loaded) this.#instantiate(mod, connection);
@@ -222,18 +262,20 @@ class Manager {
     const { client } = connection;
     if (ClientMod && !mod.clients.has(client)) {
       const own = new ClientInterface(mod, this, client);
-      this.#guard(mod, 'its part for the client failed to start', () => {
-        const instance = new ClientMod(own);
+      this.#guard(mod, 'its client part failed to start', () => {
+        const instance = this.#start(mod.info, () => new ClientMod(own));
         mod.clients.set(client, { instance, mod: own });
         if (typeof (instance.install ?? ClientMod.install) === 'function') own.warn('it changes the client\'s files, which is not supported');
       });
     }
     if (!NetworkMod || mod.networks.has(connection)) return;
     const own = new NetworkInterface(mod, this, connection);
-    // It is added before it starts, so that mods that need each other do not start each other forever.
+    // It is added before it starts so that mods that need each other do not start each other forever.
     const entry = { instance: /** @type {any} */ (null), mod: own };
     mod.networks.set(connection, entry);
-    const hasStarted = this.#guard(mod, 'it failed to start', () => { entry.instance = new NetworkMod(own.view(mod.isOldForm)); });
+    const hasStarted = this.#guard(mod, 'it failed to start', () => {
+      entry.instance = this.#start(mod.info, () => new NetworkMod(own.view(mod.isOldForm)));
+    });
     if (hasStarted) return;
     own.release();
     mod.networks.delete(connection);

@@ -35,7 +35,7 @@ function addRoot(folder) {
   const isOfMod = (/** @type {string | undefined} */ file) => file !== undefined && roots.some((root) => file.startsWith(root));
   const compile = loader.prototype._compile;
   loader.prototype._compile = function compileMod(/** @type {string} */ content, /** @type {string} */ file, /** @type {any[]} */ ...rest) {
-    // The directive goes on the first line, to preserve line numbers. It replaces a #! line, which is only valid at the
+    // The directive goes on the first line to preserve line numbers. It replaces a #! line, which is valid only at the
     // very beginning.
     const source = isOfMod(file) ? `'use strict';${content.replace(/^#!.*/, '')}` : content;
     return compile.call(this, source, file, ...rest);
@@ -59,11 +59,17 @@ function load(entry) {
 
 /** Forgets the modules of a mod, so that they are read again. @param {string} entry a file or folder */
 function forget(entry) {
-  const real = fs.realpathSync(entry);
-  const prefix = real + path.sep;
+  const isOfMod = moduleTest(entry);
   for (const file of Object.keys(require.cache)) {
-    if (file === real || file.startsWith(prefix)) delete require.cache[file];
+    if (isOfMod(file)) delete require.cache[file];
   }
 }
 
-module.exports = { addRoot, forget, load };
+/** Tells the modules of a mod from others. @param {string} entry a file or folder */
+function moduleTest(entry) {
+  const real = fs.realpathSync(entry);
+  const prefix = real + path.sep;
+  return (/** @type {string} */ file) => file === real || file.startsWith(prefix);
+}
+
+module.exports = { addRoot, forget, load, moduleTest };

@@ -68,7 +68,7 @@ class Protocol {
     const map = `protocol.${this.revision}.map`;
     throw new ResolveError(this.hasMap
       ? `${name} has no opcode in ${map}; add the line "${name} NUMBER" to it`
-      : `${name} has no opcode: there is no ${map} among the data`);
+      : `${name} has no opcode: there is no ${map} in the data`);
   }
 
   /**

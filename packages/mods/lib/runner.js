@@ -67,7 +67,7 @@ class Runner {
     this.#flush();
   }
 
-  /** Writes to the log of the proxy. @param {import('./report').Level} level @param {string} text */
+  /** Writes to the proxy's log. @param {import('./report').Level} level @param {string} text */
   log(level, text) {
     this.#frames.json({ type: 'log', level, text });
     this.#flush();
@@ -139,10 +139,10 @@ class Runner {
     this.#probe(session, false);
     const protocol = new Protocol(this.data, revision, this.world);
     if (!protocol.hasMap) {
-      report('error', 'worldwire-mods', `the client has revision ${revision}, and there is no protocol.${revision}.map among the data; mods find no messages`);
+      report('error', 'worldwire-mods', `the client has revision ${revision}, and there is no protocol.${revision}.map in the data; mods will see no messages`);
     }
     if (!protocol.isPatchKnown) {
-      report('warning', 'worldwire-mods', `the patch of revision ${revision} is unknown; taken for ${protocol.major}. Set "major" and "minor" in worldwire-mods.json, or add the revision to revisions.json`);
+      report('warning', 'worldwire-mods', `the patch of revision ${revision} is unknown; assuming ${protocol.major}. Set "major" and "minor" in worldwire-mods.json, or add the revision to revisions.json`);
     }
     session.connection = new Connection(protocol, this.world, this.manager, {
       write: (toClient, bytes, name) => this.#inject(session, toClient, bytes, name),
@@ -215,7 +215,7 @@ class Runner {
       return this.#flush();
     }
     const { added } = this.#current;
-    // Messages added at any other time are sent at once, and so also before the message being
+    // Messages added at any other time are sent immediately, so they also precede the message being
     // handled.
     if (added.length >= MAX_ADDED) this.#frames.add(session.number, added.splice(0));
     added.push(addition);
@@ -244,7 +244,7 @@ class Runner {
     if (ids.length > 0) this.#frames.json({ type: 'unsubscribe', ids });
     if (subscriptions.length === 0) return;
     this.#frames.json({ type: 'subscribe', subscriptions });
-    // Messages that the proxy has not shown so far may precede ones that it has already sent.
+    // Messages that the proxy has not shown yet may precede ones that it has already sent.
     for (const { number } of this.#sessions.values()) this.#syncs.add(`${number}.sync${this.#nextSync++}`);
     this.#unsent = true;
   }
@@ -255,7 +255,7 @@ class Runner {
     return [...this.#sessions.values()].some(({ connection }) => connection === null);
   }
 
-  /** Asks the proxy to confirm that all messages that match now have been sent. */
+  /** Asks the proxy to confirm that it has sent all messages that now match. */
   #sync() {
     if (!this.#unsent) return;
     this.#unsent = false;
@@ -277,7 +277,7 @@ class Runner {
     for (const message of messages) this.#message(message);
   }
 
-  /** Sends everything, unless more follows at once. */
+  /** Sends everything, unless more follows immediately. */
   #flush() {
     if (this.#isFlushing || this.#current !== null || !this.#hasStarted) return;
     if (this.#hasNewNames) this.#subscribe();

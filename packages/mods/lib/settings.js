@@ -1,5 +1,5 @@
 'use strict';
-// The settings of mods: a JSON file in the mod's folder with a version, and a migrator.
+// The settings of mods: a JSON file with a version in the mod's folder, and a migrator.
 
 const fs = require('fs');
 const path = require('path');
@@ -36,7 +36,7 @@ class SettingsFile {
   }
 
   /**
-   * The settings file of a mod for the proxy of 2020, which states its version when it starts. Mods that are single
+   * The settings file of a mod for the 2020 proxy, which states its version when it starts. Mods that are single
    * files share a folder.
    * @param {ModInfo} info @param {number} version @param {Function | undefined} migrate
    */
@@ -48,7 +48,7 @@ class SettingsFile {
     });
   }
 
-  /** Reads the settings, and migrates them to the current version. */
+  /** Reads the settings and migrates them to the current version. */
   load() {
     let text;
     try {

@@ -1,6 +1,8 @@
 'use strict';
 // Timers of a mod, which end when the player leaves the game and when the mod is unloaded.
 
+const { watchResult } = require('./promises');
+
 class Timers {
   /** @param {(error: any) => void} failed handles what callbacks throw */
   constructor(failed) {
@@ -58,7 +60,7 @@ class Timers {
   /** @param {Function} callback @param {any[]} rest */
   #call(callback, rest) {
     try {
-      callback(...rest);
+      watchResult(callback(...rest), this.failed);
     } catch (error) {
       this.failed(error);
     }

@@ -33,7 +33,7 @@ class Vec3 {
   /** @param {number} by */
   scale(by) { return new Vec3(this.x * by, this.y * by, this.z * by); }
 
-  /** Turned around the vertical axis by an angle in radians. @param {number} angle */
+  /** Rotated around the vertical axis by an angle in radians. @param {number} angle */
   rotate(angle) {
     const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
     return new Vec3(this.x * cos - this.y * sin, this.x * sin + this.y * cos, this.z);

@@ -1,55 +1,96 @@
 'use strict';
-// Ends the program if a mod blocks; the proxy then restarts it. A second thread watches, because
-// the first one is busy.
+// Ends the program if a mod blocks; the proxy then restarts it. A second thread does the watching
+// because the first one is busy.
 
 const { Worker, isMainThread, workerData, parentPort } = require('worker_threads');
 const fs = require('fs');
+const path = require('path');
 
 const BEAT_MS = 250;
-/** The program ends after this many steps without a sign of life: 3 seconds. */
+/** The program ends after this many steps without a heartbeat: 3 seconds. */
 const MAX_STEPS = 12;
+const MAX_SECONDS = (MAX_STEPS * BEAT_MS) / 1000;
 
-/** Starts watching. Returns the function that records which mod is running. */
-function watch() {
-  const state = new Int32Array(new SharedArrayBuffer(8));
-  const worker = new Worker(__filename, { workerData: state });
+/** Positions in the memory that both threads share. Mods are numbered from 1. */
+const [BEATS, RUNNING, STARTING] = [0, 1, 2];
+
+/**
+ * Where to write the name of a mod that blocks while it starts, as a line of JSON: a file or a descriptor. `isQuiet` prevents a
+ * message on standard error.
+ * @typedef {{to?: string | number, isQuiet?: boolean}} Blocked
+ */
+
+/**
+ * Starts watching.
+ * @param {Blocked} [blocked]
+ */
+function watch(blocked = {}) {
+  const state = new Int32Array(new SharedArrayBuffer(12));
+  const worker = new Worker(__filename, { workerData: { state, blocked } });
   worker.unref();
-  setInterval(() => Atomics.add(state, 0, 1), BEAT_MS).unref();
+  setInterval(() => Atomics.add(state, BEATS, 1), BEAT_MS).unref();
   /** @type {Map<string, number>} */
   const names = new Map();
-  let last = '';
-  return (/** @type {{name: string}} */ { name }) => {
-    // Called for every hook of every message.
-    if (name === last) return;
-    last = name;
+  const numberOf = (/** @type {string} */ name) => {
     let number = names.get(name);
     if (number === undefined) {
       number = names.size + 1;
       names.set(name, number);
       worker.postMessage(name);
     }
-    state[1] = number;
+    return number;
+  };
+  let last = '';
+  return {
+    /** Records which mod is running. Called for every hook of every message. */
+    mark: (/** @type {{name: string}} */ { name }) => {
+      if (name === last) return;
+      last = name;
+      state[RUNNING] = numberOf(name);
+    },
+    /** Records which mod is starting, or that none is. Each mod gets the full time. @param {string | null} name */
+    starting: (name) => {
+      Atomics.add(state, BEATS, 1);
+      Atomics.store(state, STARTING, name === null ? 0 : numberOf(name));
+    },
   };
 }
 
-/** The second thread. */
-function run() {
-  const state = /** @type {Int32Array} */ (workerData);
+/** The second thread. @param {{state: Int32Array, blocked: Blocked}} data */
+function run({ state, blocked: { to, isQuiet = false } }) {
   const names = /** @type {string[]} */ ([]);
   parentPort?.on('message', (name) => names.push(name));
   let [last, steps] = [-1, 0];
   setInterval(() => {
-    const beat = Atomics.load(state, 0);
+    const beat = Atomics.load(state, BEATS);
     steps = beat === last ? steps + 1 : 0;
     last = beat;
     if (steps < MAX_STEPS) return;
-    const name = names[Atomics.load(state, 1) - 1];
-    const suspect = name === undefined ? 'a mod' : `the mod ${name}, or a timer,`;
-    fs.writeSync(2, `[worldwire-mods] error: ${suspect} has not returned for ${(MAX_STEPS * BEAT_MS) / 1000} s; ending the program\n`);
-    process.kill(process.pid, 'SIGKILL');
+    const starting = names[Atomics.load(state, STARTING) - 1];
+    const running = names[Atomics.load(state, RUNNING) - 1];
+    const suspect = running === undefined ? 'a mod' : `the mod ${running}, or a timer,`;
+    const what = starting === undefined ? `${suspect} has not returned` : `the mod ${starting} has been starting`;
+    if (!isQuiet) fs.writeSync(2, `[worldwire-mods] error: ${what} for ${MAX_SECONDS} s; ending the program\n`);
+    try {
+      if (starting !== undefined && to !== undefined) note(to, starting);
+    } finally {
+      process.kill(process.pid, 'SIGKILL');
+    }
   }, BEAT_MS);
 }
 
-if (!isMainThread && workerData instanceof Int32Array) run();
+/** @param {string | number} to @param {string} name */
+function note(to, name) {
+  if (typeof to === 'string') fs.mkdirSync(path.dirname(to), { recursive: true });
+  fs.appendFileSync(to, `${JSON.stringify({ blocked: name })}\n`);
+}
 
-module.exports = { watch };
+/** The mods that blocked while they started, according to a file that the watchdog has written. @param {string} file @returns {string[]} */
+function blockedIn(file) {
+  if (!fs.existsSync(file)) return [];
+  return fs.readFileSync(file, 'utf8').split('\n').filter((line) => line !== '').map((line) => JSON.parse(line).blocked);
+}
+
+if (!isMainThread && workerData?.state instanceof Int32Array) run(workerData);
+
+module.exports = { MAX_SECONDS, blockedIn, watch };

@@ -1,5 +1,5 @@
 'use strict';
-// The binary form of the proxy's hook protocol (docs/hooks.md): frames of a length, a kind and content.
+// The binary form of the proxy's hook protocol (docs/hooks.md). A frame has a length, a kind and content.
 
 const KINDS = { json: 0, message: 1, answer: 2, add: 3 };
 const DO = { pass: 0, forward: 1, drop: 2, replace: 3, hold: 4 };
@@ -47,7 +47,7 @@ class FramedMessage {
     this.code = end - this.#from >= 4 ? frame[this.#from + 2] | (frame[this.#from + 3] << 8) : -1;
   }
 
-  /** Made only when a hook needs them, because making them takes as long as reading everything else. */
+  /** Created only when a hook needs them, because this takes as long as reading everything else. */
   get bytes() {
     this.#bytes ??= this.#frame.subarray(this.#from, this.#to);
     return this.#bytes;
@@ -56,7 +56,7 @@ class FramedMessage {
 
 /** @typedef {{toClient: boolean, name: string, bytes: Buffer}} Addition */
 
-/** Collects bytes from the proxy, and splits them into frames. */
+/** Collects bytes from the proxy and splits them into frames. */
 class FrameReader {
   #rest = Buffer.alloc(0);
 

@@ -14,8 +14,8 @@ function withoutTags(text) {
 }
 
 /**
- * Words between spaces. Quotes at the beginning of a word keep spaces, a backslash escapes, and a tag
- * with its content is one piece.
+ * Splits a line at spaces. Quotes at the beginning of a word keep spaces, a backslash escapes, and a
+ * tag with its content is one piece.
  * @param {string} line
  * @returns {string[]}
  */

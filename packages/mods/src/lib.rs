@@ -46,6 +46,7 @@ const FILES: &[(&str, &str)] = &files![
     "lib/legacy.js",
     "lib/manager.js",
     "lib/modules.js",
+    "lib/promises.js",
     "lib/protocol.js",
     "lib/report.js",
     "lib/runner.js",
@@ -62,17 +63,18 @@ const FILES: &[(&str, &str)] = &files![
     "lib/standins/tera-vec3.js",
     "lib/thrown.js",
     "lib/timers.js",
+    "lib/trial.js",
     "lib/types.js",
     "lib/watchdog.js",
     "lib/wire.js",
     "lib/words.js",
 ];
 
-/// Writes the package to a directory, which is created if missing. Files that are up to date are
-/// not touched. Returns the path of the file to run with `node`.
+/// Writes the package to a directory, which is created if missing, and returns the path of the file
+/// to run with `node`. Files that are up to date are not touched.
 ///
 /// # Errors
-/// Those of the file system.
+/// Fails if a file or directory cannot be read or written.
 pub fn unpack(folder: &Path) -> io::Result<PathBuf> {
     for (path, text) in FILES {
         let file = folder.join(path);
@@ -93,7 +95,7 @@ pub fn unpack(folder: &Path) -> io::Result<PathBuf> {
 mod tests {
     use super::*;
 
-    /// All files below a directory of this crate.
+    /// All files below one of this crate's directories.
     fn all(folder: &str) -> Vec<String> {
         let mut found = Vec::new();
         for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).unwrap() {

@@ -11,13 +11,13 @@ const codec = (/** @type {string} */ text) => new Codec(parseDefinition(text));
 /** @param {string} definition @param {any} fields @returns {any} */
 const through = (definition, fields) => ({ ...codec(definition).read(codec(definition).encode(1, fields)) });
 
-test('the layout is that of the game', () => {
-  // The example in the documentation of the format.
+test('the layout matches the game', () => {
+  // The example from the format's documentation.
   const bytes = codec('int32 number\narray list\n- int16 value').encode(0x1234, { number: 7, list: [{ value: 1 }, { value: 2 }] });
   assert.strictEqual(bytes.toString('hex'), '1800341202000c00070000000c00120001001200000002 00'.replace(' ', ''));
 });
 
-test('numbers are converted as by JavaScript', () => {
+test('numbers are converted as in JavaScript', () => {
   assert.strictEqual(through('byte a', { a: 257 }).a, 1);
   assert.strictEqual(through('int32 a', { a: '12' }).a, 12);
   assert.strictEqual(through('int32 a', { a: -1.9 }).a, -1);
@@ -80,12 +80,12 @@ test('arrays, texts and bytes are found by their offsets', () => {
   assert.deepStrictEqual(split, { o: { a: 1, b: 2 }, x: 3 });
 });
 
-test('what does not fit fails', () => {
+test('values that do not fit are refused', () => {
   assert.throws(() => codec('string s').encode(1, { s: 'x'.repeat(33_000) }), /more than 65535 bytes/);
   assert.throws(() => codec('bytes b').encode(1, { b: Buffer.alloc(65_536) }), /more than 65535 bytes/);
   assert.throws(() => codec('int32 a').read(Buffer.from([6, 0, 1, 0, 0, 0])), RangeError);
   assert.throws(() => codec('string s').read(Buffer.from([6, 0, 1, 0, 99, 0])), RangeError);
-  // A list whose elements are all the same one, with a long text.
+  // A list whose elements are all the same element, with a long text.
   const shared = Buffer.alloc(60_000, 1);
   Buffer.from([0, 0, 1, 0, 255, 255, 8, 0, 8, 0, 8, 0, 14, 0]).copy(shared);
   shared.writeUInt16LE(0, 59_998);
@@ -109,7 +109,7 @@ test('definitions can be lists', () => {
 });
 
 const { WORLDWIRE_TERA_DATA: data, WORLDWIRE_TERA_VECTORS: vectors } = process.env;
-test('messages of real definitions are written as they were read', { skip: data && vectors ? false : 'WORLDWIRE_TERA_DATA and WORLDWIRE_TERA_VECTORS are not set' }, () => {
+test('messages with real definitions are written as they were read', { skip: data && vectors ? false : 'WORLDWIRE_TERA_DATA and WORLDWIRE_TERA_VECTORS are not set' }, () => {
   let count = 0;
   for (const line of fs.readFileSync(String(vectors), 'utf8').split('\n').filter(Boolean)) {
     const { file, bytes } = JSON.parse(line);

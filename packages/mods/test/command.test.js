@@ -93,7 +93,7 @@ test('lines wait until the player has appeared for two seconds', async (t) => {
   it.close();
 });
 
-test('the program has a command itself, whose settings are kept', (t) => {
+test('the program has its own command, whose settings are kept', (t) => {
   const it = playing('', t);
   assert.deepStrictEqual(type(it, 'toolbox onlychannel'), [' Commands only in the private channel on.']);
   assert.deepStrictEqual(type(it, '!toolbox', 1), ['sent !toolbox']);

@@ -42,7 +42,7 @@ test('only the value true writes a typed event, and false silences it', () => {
   it.close();
 });
 
-test('a message that is written loses what follows its definition', () => {
+test('a rewritten message loses the bytes that its definition does not cover', () => {
   const it = withMod("mod.hook('S_LOAD_TOPO', 1, () => true);");
   const bytes = it.bytes('S_LOAD_TOPO', { zone: 5, quick: true });
   const longer = Buffer.concat([bytes, Buffer.from([1, 2])]);
@@ -51,7 +51,7 @@ test('a message that is written loses what follows its definition', () => {
   it.close();
 });
 
-test('raw hooks replace with a Buffer of other bytes only', () => {
+test('raw hooks replace a message only with a Buffer of different bytes', () => {
   const it = withMod(`
     let next;
     this.set = f => { next = f; };
@@ -73,7 +73,7 @@ test('raw hooks replace with a Buffer of other bytes only', () => {
   it.close();
 });
 
-test('filters compare the flags when the turn comes', () => {
+test('filters compare the flags when it is the hook\'s turn', () => {
   const it = withMod(`
     mod.hook('S_CHAT', 4, event => event.message === 'drop' ? false : event.message === 'change' ? true : undefined);
     mod.hook('S_CHAT', 4, { order: 1 }, event => { seen.push('default'); });
@@ -90,7 +90,7 @@ test('filters compare the flags when the turn comes', () => {
   it.close();
 });
 
-test('flags are read-only and belong to the event alone', () => {
+test('flags are read-only and belong only to the event', () => {
   const it = withMod(`
     mod.hook('S_CHAT', 4, event => {
       seen.push(Object.keys(event), '$fake' in Object.assign({}, event), event.$incoming);
@@ -152,7 +152,7 @@ test('hookOnce is removed before it is called', () => {
   it.close();
 });
 
-test('what is injected goes out first, through the hooks of all mods', () => {
+test('injected messages are sent first, through the hooks of all mods', () => {
   const it = withMod(`
     mod.hook('S_CHAT', 4, event => {
       seen.push(mod.send('C_CHAT', 1, { channel: 2, message: 'to the server' }));
@@ -167,7 +167,7 @@ test('what is injected goes out first, through the hooks of all mods', () => {
   it.close();
 });
 
-test('mistakes are refused, with the versions that exist', () => {
+test('mistakes are refused, and the error lists the versions that exist', () => {
   const it = withMod('');
   const { mod } = it.instance('a.js');
   const fails = (/** @type {() => any} */ f, /** @type {RegExp} */ text, type = Error) => assert.throws(f, (error) => error instanceof type && text.test(/** @type {Error} */ (error).message));

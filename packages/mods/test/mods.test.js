@@ -6,7 +6,7 @@ const { test } = require('node:test');
 const { TestConversation, folderOf } = require('./conversation');
 const { findMods } = require('../lib/info');
 const { addLongMembers } = require('../lib/legacy');
-const { described } = require('../lib/thrown');
+const { described, message } = require('../lib/thrown');
 
 const pause = (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const json = JSON.stringify;
@@ -37,7 +37,7 @@ test('mods are found in order, and those that cannot run are named', () => {
   assert.match(why.f, /conflicts with the mod a/);
 });
 
-test('mods are strict, find packages, and lose what they write to an old interface', () => {
+test('mods run in strict mode, find packages, and lose what they write to an old interface', () => {
   const it = new TestConversation({
     'loose.js': 'module.exports = function () { undeclared = 1; }',
     'old.js': `
@@ -78,7 +78,7 @@ test('a mod that throws in its constructor leaves nothing behind', async () => {
   it.close();
 });
 
-test('settings are migrated, written whole, and a broken file is kept', () => {
+test('settings are migrated and written atomically, and a broken file is kept', () => {
   const migrate = 'module.exports = (from, to, data) => ({ from: from === undefined ? "undefined" : from, to, data });';
   const mod = (/** @type {string} */ name, more = {}) => ({
     [`${name}/module.json`]: json({ name, options: { settingsVersion: 2, settingsFile: 's.json', settingsMigrator: 'm.js', ...more } }),
@@ -150,7 +150,7 @@ test('a reload passes states on and reads the files again', () => {
   it.close();
 });
 
-test('timers end with the game, and their mistakes end nothing', async () => {
+test('timers end with the game, and their errors end nothing else', async () => {
   const it = new TestConversation({
     'a.js': `module.exports = function (mod) { this.mod = mod; const seen = this.seen = [];
       this.start = () => {
@@ -236,7 +236,7 @@ test('64-bit integers have the members that they had before 2018', () => {
   it.close();
 });
 
-test('mods for the proxy of 2020 find what they use', () => {
+test('mods for the 2020 proxy find what they use', () => {
   const it = new TestConversation({
     'x/mod.json': json({ name: 'x' }),
     'x/index.js': `module.exports = function (mod) {
@@ -251,7 +251,7 @@ test('mods for the proxy of 2020 find what they use', () => {
   it.close();
 });
 
-test('settings of mods for the proxy of 2020 are saved', () => {
+test('settings of mods for the 2020 proxy are saved', () => {
   const mod = (/** @type {number} */ version) => `module.exports = function (mod) {
     const migrate = (from, to, settings) => ({ ...settings, migrated: [from, to] });
     mod.settings.$init({ version: ${version}, defaults: { on: true, more: 1 }, migrate });
@@ -273,10 +273,22 @@ test('settings of mods for the proxy of 2020 are saved', () => {
   later.close();
 });
 
-test('what a mod throws is described in a line, with the place in its code', () => {
+test('what a mod throws is described in one line, with the location in its code', () => {
   const folder = folderOf({ 'a.js': 'exports.fail = () => { throw new TypeError("two\\nlines"); };' });
   const { fail } = require(path.join(folder, 'a.js'));
   const text = (() => { try { return fail(); } catch (error) { return described(error); } })();
   assert.match(text, /^TypeError: two lines, at [^/]+\/a\.js:1:30, at test\/mods\.test\.js:\d+:\d+/);
   assert.strictEqual(described('just a text'), 'just a text');
+});
+
+test('a syntax error is described with its line', () => {
+  const it = new TestConversation({ 'syntax.js': 'let a;\nlet b = ;\n', 'm/index.js': "require('./other')", 'm/other.js': '\n\nif (' });
+  const why = Object.fromEntries(it.manager.refused.map(({ name, why: text }) => [name, text]));
+  assert.match(why['syntax.js'], /^it cannot be loaded: Unexpected token ';', at [^/]+\/syntax\.js:2$/);
+  assert.match(why.m, /^it cannot be loaded: Unexpected end of input, at m\/other\.js:3$/);
+  const broken = path.join(it.folder, 'syntax.js');
+  const thrown = (() => { try { return require(broken); } catch (error) { return error; } })();
+  assert.match(described(thrown), /^SyntaxError: Unexpected token ';', at [^/]+\/syntax\.js:2, at /);
+  assert.strictEqual(message(new SyntaxError('made by a mod')), 'made by a mod');
+  it.close();
 });

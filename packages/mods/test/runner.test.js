@@ -2,7 +2,6 @@
 const assert = require('assert');
 const fs = require('fs');
 const path = require('path');
-const { spawn } = require('child_process');
 const { test } = require('node:test');
 const { GameData } = require('../lib/data');
 const { Manager } = require('../lib/manager');
@@ -10,14 +9,7 @@ const { reportTo } = require('../lib/report');
 const { Runner } = require('../lib/runner');
 const { DO } = require('../lib/wire');
 const { REVISION, folderOf, testData } = require('./conversation');
-
-/** @param {number} kind @param {Buffer} content */
-function frame(kind, content) {
-  const head = Buffer.alloc(5);
-  head.writeUInt32LE(content.length + 1, 0);
-  head[4] = kind;
-  return Buffer.concat([head, content]);
-}
+const { frame, run } = require('./program');
 
 const json = (/** @type {any} */ line) => frame(0, Buffer.from(JSON.stringify(line)));
 const opened = (/** @type {number} */ conversation) => json({ type: 'opened', conversation, family: 'tera' });
@@ -100,7 +92,7 @@ class FakeProxy {
 
 const ids = (/** @type {any} */ line) => line.subscriptions.map((/** @type {any} */ one) => one.id);
 
-test('only hooked messages are subscribed to, and answers are as the mods decide', () => {
+test('only hooked messages are subscribed to, and answers follow the mods\' decisions', () => {
   const proxy = new FakeProxy(`
     mod.hook('S_CHAT', 'raw', (code, data) => {
       switch (data[4]) {
@@ -169,7 +161,7 @@ test('after a new hook, messages are handled in the order in which they were sen
   assert.deepStrictEqual(proxy.mod.seen, [1, 'mixed', 3]);
 });
 
-test('frames can arrive in any pieces, and faulty ones end the connection', () => {
+test('frames can arrive in pieces, and faulty ones end the connection', () => {
   const proxy = new FakeProxy("mod.hook('S_CHAT', 'raw', (code, data) => { seen.push(data[4]); });");
   const bytes = Buffer.concat([opened(1), json({ type: 'synced', id: '1.sync1' }), shown(1, 'server', proxy.message('S_CHAT', [7])), shown(2, 'server', proxy.message('S_CHAT', [8]))]);
   for (const byte of bytes) proxy.runner.receive(Buffer.from([byte]));
@@ -179,7 +171,7 @@ test('frames can arrive in any pieces, and faulty ones end the connection', () =
   assert.throws(() => refused.runner.receive(Buffer.from('{"type":"error","text":"no"}\n')), /refused the connection/);
 });
 
-test('the log has levels, and counts the mods that run', () => {
+test('the log has levels and counts the running mods', () => {
   const folder = folderOf({
     'good.js': 'module.exports = function () {}',
     'bad.js': "module.exports = function () { throw new Error('no'); }",
@@ -206,21 +198,7 @@ test('the log has levels, and counts the mods that run', () => {
   assert.match(summary.text, /^\[worldwire-mods\] conversation 1: 1 of 3 mods run, revision 7, patch /);
 });
 
-const PROGRAM = path.join(__dirname, '../bin/worldwire-mods.js');
-
-/** Runs the program until it ends. @param {string[]} words @returns {Promise<{code: number | null, output: string, errors: string}>} */
-function run(words, input = '') {
-  return new Promise((resolve) => {
-    const child = spawn(process.execPath, [PROGRAM, ...words]);
-    const said = { output: '', errors: '' };
-    child.stdout.on('data', (text) => { said.output += text; });
-    child.stderr.on('data', (text) => { said.errors += text; });
-    child.on('close', (code) => resolve({ code, ...said }));
-    child.stdin.end(input);
-  });
-}
-
-test('the program talks on its standard streams, and says what is wrong', async () => {
+test('the program uses its standard streams and reports what is wrong', async () => {
   const mods = folderOf({
     'a.js': "console.log('printed'); process.stdout.write('written'); setInterval(() => {}, 1); module.exports = function () {}",
     'worldwire-mods.json': '{"major": 92}',
@@ -236,7 +214,7 @@ test('the program talks on its standard streams, and says what is wrong', async 
   assert.match((await run(['--help'])).output, /Usage:/);
 });
 
-test('the check names what a mod uses and lacks', async () => {
+test('the check names what a mod uses and what is missing', async () => {
   const mods = folderOf({
     'good.js': "module.exports = function (mod) { mod.hook('S_CHAT', 4, () => {}); mod.queryData('/A/').catch(() => {}); }",
     'late.js': "module.exports = function (mod) { mod.command.add('x', () => mod.send('S_CHAT', 9, {})); }",

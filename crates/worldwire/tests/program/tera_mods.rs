@@ -16,7 +16,7 @@ use worldwire_tera::connection::{Config, Connection, Unit};
 
 use crate::proxy::{Running, worldwire};
 
-/// The build of the sample definitions, and opcodes of its messages.
+/// The build of the sample definitions and opcodes of its messages.
 const REVISION: u32 = 999_001;
 const CHECK_VERSION: u16 = 19_900;
 /// How long to wait for something that must happen.
@@ -129,7 +129,7 @@ pub(crate) struct Talk {
 }
 
 impl Talk {
-    /// Starts a proxy in a directory, and connects. The client has reported its revision.
+    /// Starts a proxy in a directory and connects. The client has reported its revision.
     pub(crate) fn begin(home: &Path, data: &str, revision: u32, more: &[&str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let to = listener.local_addr().unwrap().to_string();
@@ -203,7 +203,7 @@ fn the_example_mods_change_and_log_the_chat() {
         assert_eq!(talk.client.next(), server_chat("Elin", text));
     }
     talk.proxy.hear("Elin: three");
-    // A command is not sent on.
+    // A command is not forwarded.
     talk.client.send([&client_chat("!loud")[..], &client_chat("hello")]);
     assert_eq!(talk.server.next(), client_chat("hello"));
     talk.server.send([&server_chat("Elin", "four")[..]]);
@@ -246,7 +246,7 @@ fn mods_that_fail_loop_leak_or_exit_end_nothing() {
     };
     assert_eq!(say("hello"), client_chat("hello!"));
     for fatal in ["exit", "loop"] {
-        // It continues unchanged, and so do later messages until the mods run again.
+        // The message continues unchanged, and so do later ones until the mods run again.
         assert_eq!(say(fatal), client_chat(fatal));
         let began = Instant::now();
         let mut pause = Duration::from_millis(10);

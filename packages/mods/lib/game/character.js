@@ -1,5 +1,5 @@
 'use strict';
-// More of the state of the player's character: what it carries, trades and has learned.
+// More state of the player's character: what it carries, trades and has learned.
 
 const { EventEmitter } = require('events');
 
@@ -46,7 +46,7 @@ class Contract extends EventEmitter {
 
 /** `mod.game.inventory`. */
 class Inventory extends EventEmitter {
-  /** @type {Map<string, any>} items by container, pocket and slot, with those of a list that is not complete */
+  /** @type {Map<string, any>} items by container, pocket and slot, including those of an incomplete list */
   #incoming = new Map();
 
   /** @param {GameState} game */
@@ -80,7 +80,7 @@ class Inventory extends EventEmitter {
   get dbids() { return Object.fromEntries(this.items.map((item) => [item.dbid, item])); }
   get equipment() { return this.items.filter(({ container }) => container === CONTAINERS.equipment); }
   get weaponEquipped() { return this.equipment.some(({ slot }) => slot === WEAPON_SLOT); }
-  /** The passive effects of what the character wears. */
+  /** The passive effects of the character's equipment. */
   get equipmentPassivities() {
     return this.equipment.flatMap(({ passivitySets = [], passivitySet }) => passivitySets[passivitySet]?.passivities ?? []);
   }

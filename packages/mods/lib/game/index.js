@@ -1,5 +1,5 @@
 'use strict';
-// The game's state, from a connection's messages. Mods get it as `mod.game`.
+// The game's state, derived from a connection's messages. Mods get it as `mod.game`.
 
 const { EventEmitter } = require('events');
 const { GameTables } = require('./tables');
@@ -7,7 +7,7 @@ const { Me } = require('./me');
 const { Contract, Glyphs, Inventory, Talents } = require('./character');
 const { Party } = require('./party');
 
-/** Before the hooks of all mods, the state is brought up to date; then its events are emitted. */
+/** The state is updated, and its events are emitted, before the mods' hooks run. */
 const ORDER = { update: -10_000, emit: -9_999 };
 /** These hooks see all messages, even injected and silenced ones. */
 const FILTER = { fake: null, incoming: null, modified: null, silenced: null };
@@ -74,7 +74,7 @@ class GameState extends EventEmitter {
   }
 
   /**
-   * Adds a hook that updates the state. If the data does not define the message, whatever depends on it is left out.
+   * Adds a hook that updates the state. If the data does not define the message, everything that depends on it is left out.
    * @param {string} name @param {any} version @param {(event: any) => void} callback
    */
   observe(name, version, callback, order = ORDER.update) {

@@ -19,7 +19,7 @@ class Me extends EventEmitter {
     this.#addHooks();
   }
 
-  /** Forgets everything, once the player has left the game. */
+  /** Forgets everything when the player leaves the game. */
   reset() {
     /** @type {bigint | null} */
     this.gameId = null;
@@ -65,7 +65,7 @@ class Me extends EventEmitter {
   get abnormalities() { return this.abnormalityMap ? Object.fromEntries(this.abnormalityMap) : undefined; }
 
   /**
-   * The zone's type, if worldwire-mods.json has a table of continents; else undefined.
+   * The zone's type if worldwire-mods.json has a table of continents; otherwise undefined.
    * Unverified: the names of the types.
    */
   get #channelType() {

@@ -1,5 +1,5 @@
 'use strict';
-// In place of the package binary-search.
+// Replaces the package binary-search.
 
 /**
  * The index of an element in a sorted list, or -1 - the index at which it belongs.

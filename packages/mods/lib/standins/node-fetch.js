@@ -1,4 +1,4 @@
 'use strict';
-// In place of the package node-fetch: node's own.
+// Replaces the package node-fetch with Node's own `fetch`.
 const get = (/** @type {[any, any]} */ ...rest) => fetch(...rest);
 module.exports = Object.assign(get, { default: get });

@@ -1,3 +1,3 @@
 'use strict';
-// For older mods: require('tera-game-state')(dispatch) returns the state of the game.
+// For older mods: require('tera-game-state')(dispatch) returns the game's state.
 module.exports = (/** @type {any} */ mod) => mod.game;

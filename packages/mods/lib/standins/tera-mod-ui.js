@@ -1,5 +1,5 @@
 'use strict';
-// In place of the settings window, which needs Electron: windows that never open.
+// Replaces the settings window, which needs Electron, with windows that never open.
 const { EventEmitter } = require('events');
 
 class Window extends EventEmitter {

@@ -1,3 +1,3 @@
 'use strict';
-// In place of the package tera-network-proxy, whose connections the proxy provides.
+// Replaces the package tera-network-proxy, whose connections the proxy provides.
 module.exports = {};

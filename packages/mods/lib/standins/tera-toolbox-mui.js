@@ -1,4 +1,4 @@
 'use strict';
-// In place of the original's translations: texts stay as they are.
+// Replaces the original's translations: texts stay as they are.
 const DefaultInstance = { get: (/** @type {string} */ key) => key };
 module.exports = { DefaultInstance, get: DefaultInstance.get };

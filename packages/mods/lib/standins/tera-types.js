@@ -1,4 +1,4 @@
 'use strict';
-// In place of tera-data-parser/types.
+// Replaces tera-data-parser/types.
 const { Vec3, SkillID } = require('../types');
 module.exports = { Vec3, SkillID };

@@ -1,5 +1,5 @@
 'use strict';
-// In place of the package tera-vec3.
+// Replaces the package tera-vec3.
 const { Vec3 } = require('../types');
 
 module.exports = Object.assign(Vec3, { Vec3 });

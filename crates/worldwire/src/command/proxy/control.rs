@@ -1,4 +1,4 @@
-//! The operators' socket of a proxy, and `worldwire proxy ctl`.
+//! The operators' socket of a proxy and `worldwire proxy ctl`.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -56,7 +56,7 @@ pub(super) enum Request {
         name: String,
         fields: String,
     },
-    /// Encodes a message without sending it: a held one with other fields, given its number, or an
+    /// Encodes a message without sending it: a held one with new fields, given its number, or an
     /// additional one.
     Encode {
         connection: u64,
@@ -159,7 +159,7 @@ impl Operators {
     pub(super) async fn held(&self) -> Vec<Json> {
         let mut all = Vec::new();
         for open in self.control.conversations() {
-            // It may have ended in the meantime.
+            // The conversation may have ended in the meantime.
             let Ok(held) = self.control.held(open.connection).await else { continue };
             for (held, age) in held {
                 all.push(json!({
@@ -275,7 +275,7 @@ fn ask(folder: &Path, request: &Request) -> Result<Vec<Json>, Failure> {
             Err(Failure::Input)
         }
         Err(error) if is_absent(&error) => {
-            let problem = "no proxy is running here; --folder names its directory";
+            let problem = "no proxy is running here; name its directory with --folder";
             Err(Failure::Run(format!("{}: {problem}", shown(folder))))
         }
         Err(error) => Err(Failure::io(folder, &error)),
@@ -286,7 +286,7 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
-/// An answer as lines for people.
+/// An answer as readable lines.
 fn described(answer: &Json) -> String {
     if let Some(said) = answer["said"].as_array() {
         let outcome = match answer["in_force"].as_bool() {

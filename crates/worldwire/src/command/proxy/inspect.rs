@@ -1,4 +1,4 @@
-//! `worldwire proxy --inspect`: the page on a running proxy.
+//! `worldwire proxy --inspect`: the page of a running proxy.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// The file that the user named, or a temporary one.
+    /// The file that the user named or a temporary one.
     pub(super) fn new(named: Option<&Path>) -> Result<Self, Failure> {
         if let Some(path) = named {
             return Ok(Self { path: path.to_owned(), _folder: None });
@@ -34,7 +34,7 @@ impl Recording {
     }
 }
 
-/// Opens the page. `copied` are the options that it adds to copied commands.
+/// Opens the page. `copied` holds the options that the page adds to copied commands.
 pub(super) async fn open(
     recording: &Recording,
     listen: SocketAddr,
@@ -43,7 +43,7 @@ pub(super) async fn open(
     operators: Operators,
 ) -> Result<Inspector, Failure> {
     let mut keys = keys.clone();
-    // An earlier recording in the same file has keys of its own.
+    // An earlier recording in the same file has its own keys.
     if let Err(error) = keys.add(&input::text_inside(&recording.path)) {
         tracing::debug!(%error, "keys in the recording");
     }

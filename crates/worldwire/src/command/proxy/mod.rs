@@ -253,7 +253,7 @@ impl<'a> Relaying<'a> {
     }
 }
 
-/// Locks the proxy's directory, and creates it if it does not exist.
+/// Locks the proxy's directory, creating it if it does not exist.
 fn taken(folder: &Path) -> Result<FolderLock, Failure> {
     let lock = FolderLock::create(folder).map_err(|error| Failure::io(folder, &error))?;
     lock.ok_or_else(|| {
@@ -324,7 +324,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("bot.py");
         let name = file.to_str().unwrap();
-        assert_eq!(hook_command(name), name, "there is no such file");
+        assert_eq!(hook_command(name), name, "no such file");
         std::fs::write(&file, "").unwrap();
         let python = if cfg!(windows) { "python" } else { "python3" };
         let command = hook_command(name);

@@ -63,7 +63,7 @@ fn public(file: &Path) -> Result<PublicKeyFile, Failure> {
 }
 
 fn missing(file: &Path) -> Failure {
-    Failure::Run(format!("{}: there is no such file", shown(file)))
+    Failure::Run(format!("{}: no such file", shown(file)))
 }
 
 fn failed(error: KeysError) -> Failure {
@@ -81,8 +81,8 @@ pub(super) struct LoginServers {
 }
 
 impl LoginServers {
-    /// Opens their ports, and returns lines about them. Clients find the margin server at the world's
-    /// address, over TCP.
+    /// Opens their ports and returns lines about them. Clients find the margin server at the
+    /// world's address, over TCP.
     pub(super) async fn listen(
         self,
         proxy: &Proxy,

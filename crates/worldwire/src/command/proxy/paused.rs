@@ -45,7 +45,7 @@ impl Paused {
     /// Replaces the filters. Messages that are held already stay held.
     ///
     /// # Errors
-    /// A filter that cannot be read, or names something that cannot exist. The old filters then stay
+    /// A filter that cannot be read or names something that cannot exist. The old filters then stay
     /// in force.
     pub(super) fn set(&self, texts: &[String]) -> Result<(), String> {
         if texts.len() > MAX_FILTERS {

@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &ProxyUru, common: &Common) -> Result<(), Failure> 
     relaying.run(Box::new(world), arguments.listen, &to)
 }
 
-/// The shard behind the proxy, and its address.
+/// The shard behind the proxy and its address.
 fn world(shard: &Shard, own: Ipv4Addr) -> Result<(UruWorld, String), Failure> {
     let first = [Service::Gatekeeper, Service::Auth].into_iter().find_map(|it| shard.host(it));
     let (host, port) = first.ok_or_else(|| Failure::Run("--to: needs a host".to_owned()))?;
@@ -106,7 +106,8 @@ impl ServerIni {
     }
 
     /// The file for a client of the proxy: the same lines, but with the proxy's address and public
-    /// keys. A service without keys is not encrypted; by default, that is one without keys here.
+    /// keys. Clients do not encrypt connections to a service without keys in the file. By default,
+    /// these are the services without keys in this `server.ini`.
     fn for_client(
         &self,
         (own, port): (Ipv4Addr, u16),
