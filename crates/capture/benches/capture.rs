@@ -76,7 +76,7 @@ fn run(bencher: divan::Bencher<'_, '_>, (file, packets): &(Vec<u8>, u64)) {
         .bench(|| reassemble(divan::black_box(file)));
 }
 
-/// The file format alone.
+/// Only reads the file format, without reassembly.
 #[divan::bench(name = "read/1460 bytes/32 MB", sample_count = 20)]
 fn read(bencher: divan::Bencher<'_, '_>) {
     let (file, packets) = capture(4, 1460 * 4, false);

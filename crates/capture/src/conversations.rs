@@ -115,19 +115,19 @@ struct Conversation {
     last: (Timestamp, u64),
     /// Its end was reported; late packets do not start a new conversation.
     over: bool,
-    /// The end that sent a SYN for a new conversation, and its sequence number. It may be a late
-    /// packet.
+    /// The end that sent a SYN for a new conversation, and its sequence number. The SYN may be a
+    /// late packet.
     syn: Option<(usize, u32)>,
 }
 
 /// How a segment relates to the conversation between its ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Relation {
-    /// Belongs to it.
+    /// The segment belongs to the conversation.
     Taken,
-    /// Belongs to no conversation.
+    /// The segment belongs to no conversation.
     Ignored,
-    /// Starts a new one.
+    /// The segment starts a new conversation.
     Another,
 }
 
@@ -219,7 +219,7 @@ impl Conversations {
         }
     }
 
-    /// Handles the next packet, and reports its events.
+    /// Handles the next packet and reports its events.
     pub fn push(&mut self, packet: &Packet<'_>, out: &mut dyn FnMut(Event<'_>)) {
         if let Some(why) = packet.unusable {
             self.last = LastPacket::Unowned;
@@ -257,7 +257,7 @@ impl Conversations {
         }
     }
 
-    /// How many conversations have begun, which is the number of the next one.
+    /// How many conversations have begun. This is also the number of the next one.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.table.count
@@ -296,7 +296,7 @@ impl Conversations {
 }
 
 impl Table {
-    /// Handles a segment, and returns its owner.
+    /// Handles a segment and returns its owner.
     fn segment(
         &mut self,
         segment: &Segment<'_>,

@@ -4,7 +4,7 @@ use std::io;
 
 /// Why a capture cannot be read further, or cannot be written.
 ///
-/// Each error is one line that says what is wrong, and where. Offsets refer to the capture itself:
+/// Each error is one line that says what is wrong and where. Offsets refer to the capture itself:
 /// for a compressed file, to the unpacked bytes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -21,7 +21,7 @@ pub enum CaptureError {
         looks_like: &'static str,
     },
     /// The file ends inside a record. Everything before it was delivered.
-    #[error("truncated at offset {offset}: {what} needs {wanted} bytes, only {found} are left")]
+    #[error("truncated at offset {offset}: {what} needs {}, but has only {found}", bytes(*.wanted))]
     Truncated {
         /// Where the truncated part begins.
         offset: u64,
@@ -45,7 +45,7 @@ pub enum CaptureError {
         value: u64,
     },
     /// The file exceeds the caller's [`Limits`](worldwire_core::Limits).
-    #[error("limit {limit} at offset {offset}: {asked} requested, {allowed} allowed")]
+    #[error("limit exceeded at offset {offset}: {asked} requested, {allowed} allowed ({limit})")]
     Limit {
         /// The name of the limit.
         limit: &'static str,
@@ -85,11 +85,18 @@ pub enum CaptureError {
     },
 }
 
+/// `1 byte`, `4 bytes`.
+fn bytes(count: u64) -> String {
+    format!("{count} byte{}", if count == 1 { "" } else { "s" })
+}
+
 /// The error for a file that starts with `start` and is not a capture.
 pub(crate) fn not_a_capture(start: &[u8], gzip: bool) -> CaptureError {
     let text = start.iter().all(|&byte| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~'));
     let looks_like = match (start, gzip) {
-        ([0x1F, 0x8B, ..], true) => "which looks like gzip inside gzip; unpack it once first",
+        ([0x1F, 0x8B, ..], true) => {
+            "which looks like gzip inside gzip; unpack the outer layer first"
+        }
         ([b'P', b'K', 3, 4, ..], _) => "which looks like a zip archive; unpack it first",
         ([0x28, 0xB5, 0x2F, 0xFD, ..], _) => "which looks like zstd; unpack it first",
         ([0xFD, b'7', b'z', b'X', b'Z', ..], _) => "which looks like xz; unpack it first",
@@ -97,7 +104,7 @@ pub(crate) fn not_a_capture(start: &[u8], gzip: bool) -> CaptureError {
         ([b's', b'n', b'o', b'o', b'p', 0, ..], _) => "which is a snoop capture; convert it first",
         (_, true) if text => "which looks like text compressed with gzip",
         (_, false) if text => "which looks like text",
-        (_, true) => "unpacked from gzip",
+        (_, true) => "which matches no known capture format (unpacked from gzip)",
         (_, false) => "which matches no known capture format",
     };
     let first: Vec<String> = start.iter().take(8).map(|byte| format!("{byte:02x}")).collect();

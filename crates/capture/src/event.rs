@@ -35,7 +35,7 @@ pub struct Event<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventKind<'a> {
-    /// It started. Always the first event.
+    /// The conversation started. Always the first event.
     Opened(Opened),
     /// The next bytes of one side's TCP stream. Each byte is reported once.
     Data {
@@ -62,7 +62,7 @@ pub enum EventKind<'a> {
         /// The captured bytes.
         bytes: &'a [u8],
     },
-    /// It ended. Always the last event.
+    /// The conversation ended. Always the last event.
     Closed(Closed),
 }
 
@@ -89,7 +89,7 @@ pub enum Closed {
     Reset,
     /// The same ends started a new conversation.
     Reused,
-    /// The table was full, and it had been idle longest.
+    /// The table was full, and this conversation had been idle longest.
     Evicted,
     /// The capture ended.
     EndOfCapture,

@@ -21,7 +21,7 @@ pub const SMALL: Limits = Limits {
     ..Limits::DEFAULT
 };
 
-/// Reads arbitrary bytes as a capture file, and follows its packets.
+/// Reads arbitrary bytes as a capture file and follows its packets.
 ///
 /// # Panics
 /// If the reported events are inconsistent.
@@ -52,8 +52,8 @@ pub fn reader(data: &[u8]) {
     watch.end(&conversations);
 }
 
-/// Reads arbitrary bytes as TCP segments between two ends: eight bytes each (ends, flags, sequence
-/// number, length), then payload.
+/// Reads arbitrary bytes as TCP segments between two ends. Each segment has eight bytes (ends,
+/// flags, sequence number, length) and a payload.
 ///
 /// # Panics
 /// If the reported events are inconsistent, or more bytes are held back than allowed.

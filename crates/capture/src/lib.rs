@@ -28,7 +28,7 @@
 //! | [`SyntheticTcp`], [`SyntheticUdp`] | generate packets for samples and tests |
 //!
 //! The crate does no I/O except through the [`Read`](std::io::Read) and [`Write`](std::io::Write)
-//! that the caller passes in. It uses no threads and no clock: time comes from the capture.
+//! implementations that you pass in. It uses no threads and no clock: time comes from the capture.
 
 mod conversations;
 mod cursor;

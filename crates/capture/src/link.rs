@@ -4,7 +4,7 @@ use core::fmt;
 
 /// A capture's link type: the format of the start of every packet.
 ///
-/// A file may contain any number. The constants name the types that can be followed to IP.
+/// Files can contain any value. The constants name the types that can be followed to IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkType(pub u16);
 
@@ -13,7 +13,7 @@ impl LinkType {
     pub const NULL: Self = Self(0);
     /// Ethernet, starting with the destination address.
     pub const ETHERNET: Self = Self(1);
-    /// Bare IP, with the number of some BSDs.
+    /// Bare IP, with the number that some BSDs use.
     pub const RAW_BSD: Self = Self(12);
     /// Bare IP, with OpenBSD's number.
     pub const RAW_OPENBSD: Self = Self(14);

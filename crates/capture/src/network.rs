@@ -32,8 +32,8 @@ pub(crate) struct TcpHeader {
     pub(crate) rst: bool,
 }
 
-/// The flags of a TCP segment: no more data, a new connection, an aborted one, data to deliver at
-/// once, and a valid acknowledgement number.
+/// The flags of a TCP segment: no more data, a new connection, an aborted one, data to deliver
+/// immediately, and a valid acknowledgement number.
 pub(crate) const FIN: u8 = 1;
 pub(crate) const SYN: u8 = 2;
 pub(crate) const RST: u8 = 4;
@@ -47,7 +47,7 @@ const MAX_TUNNELS: usize = 4;
 /// A generous bound on the bytes that a network card is given to split into packets.
 const MAX_OFFLOADED: usize = 1 << 20;
 
-/// Finds a packet's TCP or UDP payload, and passes it to `then`. Fragments wait in `fragments`; the
+/// Finds a packet's TCP or UDP payload and passes it to `then`. Fragments wait in `fragments`; the
 /// last one passes the payload of the reassembled packet.
 ///
 /// # Errors

@@ -55,7 +55,7 @@ impl<R: Read> Source<R> {
         Self { input, buffer, start: 0, end: 0, offset, ended: false, cut: false }
     }
 
-    /// Tries to fill the window with `wanted` bytes, and returns how many it has: fewer only at the
+    /// Tries to fill the window with `wanted` bytes and returns how many it has: fewer only at the
     /// end of the input.
     pub(crate) fn fill(&mut self, wanted: usize) -> Result<usize, CaptureError> {
         if self.end - self.start >= wanted {
@@ -71,7 +71,7 @@ impl<R: Read> Source<R> {
         self.offset += count as u64;
     }
 
-    /// Skips `count` bytes, and returns how many there were.
+    /// Skips `count` bytes and returns how many there were.
     pub(crate) fn skip(&mut self, count: u64) -> Result<u64, CaptureError> {
         let mut left = count;
         while left > 0 {

@@ -130,7 +130,7 @@ impl Stream {
         }
     }
 
-    /// The end of the stream: delivers what is held back, and reports what is known to be missing.
+    /// The end of the stream: delivers what is held back and reports what is known to be missing.
     pub(crate) fn flush(&mut self, out: &mut dyn FnMut(Delivery<'_>)) {
         while let Some(gap_end) = self.gap_end() {
             self.give_up(gap_end, out);
@@ -287,7 +287,7 @@ impl Stream {
         }
     }
 
-    /// Gives up the bytes before `until`, and delivers what follows.
+    /// Gives up the bytes before `until` and delivers what follows.
     fn give_up(&mut self, until: u64, out: &mut dyn FnMut(Delivery<'_>)) {
         self.report_gap(until.saturating_sub(self.next), out);
         self.deliver(out);
@@ -507,7 +507,7 @@ mod tests {
         recorder.data(0, b"abcd");
         recorder.segment(0, b"ab", 0, true, ROOM);
         assert!(!recorder.stream.has_end());
-        // Nor does one in the future that data overruns.
+        // A later FIN is ignored, too, if data follows its position.
         recorder.segment(6, b"", 0, true, ROOM);
         recorder.data(4, b"efgh");
         assert!(!recorder.stream.has_end());
@@ -530,14 +530,14 @@ mod tests {
         let mut recorder = Recorder::new();
         recorder.segment(0, b"ab", 3, false, ROOM);
         assert_eq!((recorder.next, &recorder.gaps[..]), (5, &[(2, 3)][..]));
-        // Also out of order, up to the next piece.
+        // The missing bytes are also a gap in an early segment, up to the next piece.
         recorder.data(12, b"m");
         recorder.segment(8, b"i", 6, false, ROOM);
         recorder.data(5, b"fgh");
         recorder.flush();
         assert_eq!(recorder.bytes, b"abfghim");
         assert_eq!(recorder.gaps, [(2, 3), (9, 3)]);
-        // Retransmitted: the last part of the missing tail.
+        // A retransmission without the last part of the missing tail.
         let mut recorder = Recorder::new();
         recorder.data(0, b"abc");
         recorder.segment(0, b"a", 4, true, ROOM);

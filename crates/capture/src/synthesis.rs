@@ -44,8 +44,8 @@ impl SyntheticTcp {
         Self::between([client.into(), server.into()])
     }
 
-    /// The same between client and server with addresses of either kind. If they differ, IPv6 is
-    /// used.
+    /// Creates a conversation between a client and a server with addresses of either kind. If the
+    /// kinds differ, IPv6 is used.
     #[must_use]
     pub fn between(ends: [SocketAddr; 2]) -> Self {
         let first = |end: SocketAddr| u32::from(end.port()).wrapping_mul(0x9e37_79b1);
@@ -143,8 +143,8 @@ impl SyntheticUdp {
         Self::between([client.into(), server.into()])
     }
 
-    /// The same between client and server with addresses of either kind. If they differ, IPv6 is
-    /// used.
+    /// Creates a conversation between a client and a server with addresses of either kind. If the
+    /// kinds differ, IPv6 is used.
     #[must_use]
     pub fn between(ends: [SocketAddr; 2]) -> Self {
         Self { ends: alike(ends), packets: 0 }

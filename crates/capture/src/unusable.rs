@@ -9,23 +9,23 @@ pub enum Unusable {
     /// The link type is not one that can be followed to IP.
     #[error("{0} is not supported")]
     Link(LinkType),
-    /// The frame does not contain IP; the EtherType, or the length in an older frame.
+    /// The frame does not contain IP. Holds the EtherType, or the length in an older frame.
     #[error("not IP but {}", ether_type(*.0))]
     NotIp(u16),
-    /// IP carries neither TCP nor UDP; the protocol number.
+    /// IP carries neither TCP nor UDP. Holds the protocol number.
     #[error("neither TCP nor UDP but {}", protocol(*.0))]
     Protocol(u8),
     /// The packet is encrypted with IPsec.
     #[error("encrypted (IPsec)")]
     Encrypted,
     /// Too many nested tunnels.
-    #[error("tunnels nested too deeply")]
+    #[error("in tunnels nested too deeply")]
     Tunnels,
     /// Its block refers to an interface that the capture does not describe.
     #[error("on an interface that the capture does not describe")]
     Interface,
     /// Its block is shorter than the packet, or than its own fields.
-    #[error("longer than its block")]
+    #[error("longer than the enclosing block")]
     Block,
     /// A header is inconsistent.
     #[error("with an invalid header")]
@@ -34,7 +34,7 @@ pub enum Unusable {
     #[error("truncated inside a header by the capture")]
     Cut,
     /// A fragment of an incomplete packet.
-    #[error("a fragment whose other parts are missing")]
+    #[error("from an incomplete fragmented packet")]
     Fragment,
 }
 
@@ -56,7 +56,7 @@ fn protocol(number: u8) -> String {
     let name = match number {
         1 => "ICMP",
         2 => "IGMP",
-        47 => "GRE of another kind",
+        47 => "an unsupported variant of GRE",
         58 => "ICMPv6",
         89 => "OSPF",
         132 => "SCTP",

@@ -53,7 +53,7 @@ impl<W: Write> CaptureWriter<W> {
         Ok(writer)
     }
 
-    /// Describes the next interface, and returns its number.
+    /// Describes the next interface and returns its number.
     ///
     /// # Errors
     ///
@@ -62,7 +62,7 @@ impl<W: Write> CaptureWriter<W> {
         self.named_interface(link, "")
     }
 
-    /// Describes the next interface with a name, which Wireshark shows for each of its packets.
+    /// Describes the next interface and names it. Wireshark shows the name for each of its packets.
     ///
     /// # Errors
     ///
@@ -222,7 +222,7 @@ impl<W: Write> CaptureWriter<W> {
 
     fn option(&mut self, code: u16, value: &[u8]) -> Result<(), CaptureError> {
         let count = u16::try_from(value.len()).map_err(|_| CaptureError::Unwritable {
-            what: "a text over 65,535 bytes",
+            what: "text longer than 65,535 bytes",
             value: i64::try_from(value.len()).unwrap_or(i64::MAX),
         })?;
         self.block.extend_from_slice(&code.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Headless clients for preserved online worlds: for tests, tools and load generation.
+//! Headless clients for preserved online worlds, for tests, tools and load generation.
 //!
 //! A client speaks the same protocol as the game's own client, over the sockets of
 //! [`worldwire_net`], and needs neither graphics nor game files.
@@ -9,7 +9,7 @@
 //!
 //! # Example
 //!
-//! Log in to an Uru shard, link to an age and print the chat there:
+//! Logs in to an Uru shard, links to an age and prints the chat there:
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -32,7 +32,7 @@
 //! let age = auth.age("city", city).await?;
 //! let (game, mut notifications) = Game::join(&shard, &age, login.account_id, player.id).await?;
 //!
-//! // Chat needs no descriptors; they describe the states of objects.
+//! // Descriptors describe object states; chat does not need them.
 //! let mut scene = Scene::new(player.id, Arc::new(Descriptors::default()));
 //! game.arrive(&player.shape, &mut scene, &mut notifications).await?;
 //! while let Some(notification) = notifications.next().await {

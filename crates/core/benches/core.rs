@@ -42,7 +42,7 @@ fn records<'n, T: Trace<'n>>(reader: &mut Reader<'_, T>) -> Result<u32> {
     })
 }
 
-/// The same records, read as a slice by hand: the lower bound.
+/// The same records, read as a slice by hand, as a lower bound.
 #[divan::bench]
 fn records_by_hand(bencher: Bencher<'_, '_>) {
     let data = data();
@@ -65,7 +65,7 @@ fn records_typed(bencher: Bencher<'_, '_>) {
         .bench_local(|| black_box(records(&mut Reader::new(black_box(&data)))).is_ok());
 }
 
-/// With the memory of the previous tree.
+/// The same records, read into a tree that reuses the memory of the previous one.
 #[divan::bench]
 fn records_traced(bencher: Bencher<'_, '_>) {
     let data = data();
@@ -78,7 +78,7 @@ fn records_traced(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// With fresh memory for every tree.
+/// The same records, read into a tree with fresh memory each time.
 #[divan::bench]
 fn records_traced_afresh(bencher: Bencher<'_, '_>) {
     let data = data();

@@ -34,7 +34,7 @@ impl Taken {
 }
 
 /// The name of a field: `GlobalID`, `globalId` and `Global_ID` become `global_id`. `instead`
-/// replaces a name without letters or digits, and precedes one that begins with a digit.
+/// replaces a name without letters or digits and precedes one that begins with a digit.
 #[must_use]
 pub fn snake(text: &str, instead: &str) -> String {
     let mut out = String::new();
@@ -59,7 +59,7 @@ pub fn snake(text: &str, instead: &str) -> String {
 }
 
 /// The name of a type: `MSG_USER_VALIDATE` becomes `MsgUserValidate`, `gameId` becomes `GameId`.
-/// `instead` replaces a name without letters or digits, and precedes one that begins with a digit.
+/// `instead` replaces a name without letters or digits and precedes one that begins with a digit.
 #[must_use]
 pub fn camel(text: &str, instead: &str) -> String {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());

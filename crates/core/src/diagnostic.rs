@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// The maximum number of bytes of a line that a diagnostic quotes.
 const MAX_QUOTED: usize = 240;
 
-/// A text with its name: makes diagnostics that point into it.
+/// A named text. Creates diagnostics that point into it.
 ///
 /// ```
 /// use worldwire_core::Source;
@@ -47,7 +47,7 @@ impl<'t> Source<'t> {
         self.text
     }
 
-    /// The line, counted from 1, that a byte offset lies in.
+    /// The line that contains a byte offset, counted from 1.
     #[must_use]
     pub fn line(&self, offset: usize) -> usize {
         self.lines.partition_point(|&start| start <= offset)

@@ -248,7 +248,7 @@ impl Error {
         self.0.bit
     }
 
-    /// The layer of the offset, if it is not the first one.
+    /// The layer of the offset, unless it is the first layer.
     #[must_use]
     pub fn layer(&self) -> Option<&str> {
         self.0.layer.as_deref()
@@ -341,6 +341,11 @@ impl std::error::Error for Error {}
 /// `1 byte`, `4 bytes`.
 pub(crate) fn bytes(count: u64) -> String {
     format!("{count} byte{}", if count == 1 { "" } else { "s" })
+}
+
+/// This many bytes after those that were expected.
+pub(crate) fn more_bytes(count: u64) -> String {
+    format!("{count} more byte{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub trait Field<'d>: Sized + Clone + PartialEq + fmt::Debug {
         Shape::Opaque
     }
 
-    /// Reads it, and reports it to the trace under this name.
+    /// Reads it and reports it to the trace under this name.
     ///
     /// # Errors
     /// Those of [`Reader`]'s methods, with the name as the path.
@@ -35,7 +35,7 @@ pub trait Field<'d>: Sized + Clone + PartialEq + fmt::Debug {
     /// Writes it; the exact inverse of decoding.
     ///
     /// # Errors
-    /// Value, if the wire format cannot hold it.
+    /// `Value` if the wire format cannot hold it.
     fn encode(&self, writer: &mut Writer) -> Result<()>;
 
     /// Reads it from JSON; the exact inverse of writing the traced value as JSON.
@@ -104,7 +104,7 @@ integers! {
     i8: "a whole number from -128 to 127";
     i16: "a whole number from -32768 to 32767";
     i32: "a whole number from -2147483648 to 2147483647";
-    i64: "a whole number of 64 bits";
+    i64: "a 64-bit whole number";
 }
 
 /// Exactly `N` bytes, without a count.
@@ -225,7 +225,7 @@ impl<const MAX: usize> fmt::Debug for Bytes32<'_, MAX> {
 /// `most` before anything is allocated.
 ///
 /// # Errors
-/// Incomplete, or the limit, at the position of the count.
+/// `Incomplete`, or the limit, at the position of the count.
 #[inline]
 pub fn count32<T>(reader: &mut Reader<'_, T>, most: usize, limit: &'static str) -> Result<usize> {
     let at = reader.position();
@@ -367,7 +367,7 @@ impl<'d, E: Field<'d>> Rest<E> {
             elements.push(reader.item(index, |reader| E::decode(reader, ""))?);
             if reader.remaining() == left {
                 // The loop would never end.
-                let error = Error::malformed("an element of at least one byte", "none");
+                let error = Error::malformed("an element of at least one byte", "an empty one");
                 return Err(reader.place_error(error).inside_item(index));
             }
         }

@@ -85,8 +85,8 @@ macro_rules! floats {
 }
 
 floats! {
-    /// A number of single precision, little-endian.
+    /// A single-precision number, little-endian.
     Float: f32, u32, single;
-    /// A number of double precision, little-endian.
+    /// A double-precision number, little-endian.
     Double: f64, u64, double;
 }

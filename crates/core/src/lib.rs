@@ -1,4 +1,4 @@
-//! The kernel of worldwire: the readers, writers and contracts that every format is built on.
+//! The core of worldwire: the readers, writers and contracts that every format builds on.
 //!
 //! A format is described once, generic over a [`Trace`]. Without a trace it is a plain decoder;
 //! with a tree builder as the trace, the same code yields names, values and byte ranges.
@@ -30,7 +30,7 @@
 //! let message = ClientMessage::decode_body(1, &mut Reader::new(&bytes))?;
 //! assert_eq!(message, JoinAgeRequest { trans_id: 5, age_mcp_id: 16 }.into());
 //!
-//! // The same decoder with a tree builder as the trace, for people to look at.
+//! // The same decoder with a tree builder as the trace, for people to read.
 //! let mut reader = Reader::traced("message", &bytes, Tree::new());
 //! ClientMessage::decode_body(1, &mut reader)?;
 //! let tree = reader.finish();
@@ -38,7 +38,7 @@
 //! text::write_tree(&tree, text::TextStyle { ranges: true, ..Default::default() }, &mut shown);
 //! assert_eq!(shown, "0x0000..0x0004    transId: 5\n0x0004..0x0008    ageMcpId: 16\n");
 //!
-//! // The tree as JSON, and all the way back. Errors of `parse` are of type `serde_json::Error`.
+//! // The tree as JSON and back to bytes. `parse` returns `serde_json::Error`s.
 //! let mut shown = String::new();
 //! json::write_children(Value::Record, tree.roots(), json::Style::default(), &mut shown);
 //! assert_eq!(shown, r#"{"transId":5,"ageMcpId":16}"#);
@@ -52,8 +52,8 @@
 //! | module or type | purpose |
 //! | --- | --- |
 //! | [`Reader`], [`Writer`] | cursors: little-endian numbers, bits, bounded parts, layers |
-//! | [`Trace`], [`NoTrace`], [`Tree`] | the receiver of everything a decoder reads, and the resulting tree |
-//! | [`Limits`], [`Error`] | the bounds of a decoder, and how it reports failures |
+//! | [`Trace`], [`NoTrace`], [`Tree`] | receives everything that a decoder reads; the resulting tree |
+//! | [`Limits`], [`Error`] | a decoder's bounds, and how it reports failures |
 //! | [`messages!`], [`classes!`], [`record!`], [`wire_enum!`], [`wire_flags!`], [`scalar!`] | the single declaration of a message and its parts |
 //! | [`Source`], [`Diagnostic`] | errors and warnings about text files, with their position |
 //! | [`Field`] | types that can be fields of a message |
@@ -61,11 +61,11 @@
 //! | [`json`], [`text`] | trees and values as JSON (both ways) and as text for people |
 //! | [`opener`] | formats inside the fields of other formats |
 //! | [`path`] | untrusted names as paths below a directory |
-//! | [`connection`] | the contract of every connection machine, and the parts they share |
+//! | [`connection`] | the contract of all connection machines, and the parts that they share |
 //! | [`sha0`] | a hash that two families need and no crate provides |
-//! | [`Sampler`] | generated values for tests, fuzzing and benchmarks |
+//! | [`Sampler`] | generates values for tests, fuzzing and benchmarks |
 //!
-//! The example `guessing_game` defines a small protocol of its own:
+//! The example `guessing_game` defines its own small protocol:
 //! `cargo run -p worldwire-core --example guessing_game`.
 
 pub mod codegen;

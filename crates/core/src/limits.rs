@@ -55,7 +55,7 @@ pub struct Limits {
     pub streams_bytes: u64,
     /// Separate pieces buffered per stream. Default 4,096.
     pub stream_pieces: u32,
-    /// Conversations followed at the same time; beyond that, the one idle for longest is dropped.
+    /// Conversations followed at the same time; beyond that, the one idle longest is dropped.
     /// Default 65,536.
     pub conversations: u32,
     /// IP fragments buffered over all datagrams. Default 8,192.

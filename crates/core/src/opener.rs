@@ -58,7 +58,7 @@ pub trait Closer: Sync {
     /// which may be missing. `None` if `bytes` is to be used.
     ///
     /// # Errors
-    /// Value, if the JSON is something else, or the data needed to encode it is missing.
+    /// `Value` if the JSON is something else, or the data needed to encode it is missing.
     fn close(&self, site: Site<'_>, json: &Json) -> Result<Option<Vec<u8>>>;
 }
 

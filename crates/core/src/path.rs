@@ -1,13 +1,14 @@
-//! Names from outside as paths below a directory of the user's choice.
+//! Untrusted names as paths below a directory of the user's choice.
 
 use core::fmt;
 use std::path::{Path, PathBuf};
 
 /// A name from an archive, a server or a capture that stays below the directory it is joined to.
 ///
-/// Parts are separated by `/`. Always refused are absolute paths, drives, empty parts, `.` and
-/// `..`, control characters, text that is not UTF-8, more than 4,095 bytes, more than 128 parts,
-/// and parts of more than 255 bytes. Symbolic links are not resolved; that is up to the caller.
+/// Parts are separated by `/`. Absolute paths, drives, empty parts, `.` and `..`, control
+/// characters, text that is not UTF-8, more than 4,095 bytes, more than 128 parts, and parts of
+/// more than 255 bytes are always refused. Symbolic links are not resolved; that is up to the
+/// caller.
 ///
 /// ```
 /// use worldwire_core::path::{PathRules, SafePath};
@@ -76,7 +77,7 @@ pub enum PathError {
     #[error("contains a control character")]
     Control,
     /// A letter and a colon at the beginning: a path on another drive.
-    #[error("begins with a drive")]
+    #[error("begins with a drive letter")]
     Drive,
     /// A stream of a file, or a character that Windows reserves.
     #[error("contains `{0}`, which Windows does not allow")]
@@ -89,7 +90,8 @@ pub enum PathError {
     Device,
     /// Too long for file systems.
     #[error(
-        "is longer than {MAX_BYTES} bytes, {MAX_PARTS} parts or {MAX_PART_BYTES} bytes in one part"
+        "has more than {MAX_BYTES} bytes, more than {MAX_PARTS} parts, or a part of more than \
+         {MAX_PART_BYTES} bytes"
     )]
     Length,
 }
@@ -201,7 +203,8 @@ fn windows_error(part: &str) -> Option<PathError> {
     is_device(stem).then_some(PathError::Device)
 }
 
-/// Devices, without an extension. The superscript digits count as digits there.
+/// Whether a name without its extension is that of a device. Windows counts superscript digits as
+/// digits in such names.
 fn is_device(stem: &str) -> bool {
     const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
     let is_port = |kind: &str| {

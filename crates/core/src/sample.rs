@@ -41,7 +41,7 @@ impl Sampler {
         u64::try_from(wide >> 64).unwrap_or(0)
     }
 
-    /// A number of full width, often an edge case.
+    /// A full-width number, often an edge case.
     pub fn number(&mut self) -> u64 {
         match self.below(8) {
             0 => 0,

@@ -31,8 +31,8 @@ pub struct Sha0 {
     block: [u8; BLOCK_BYTES],
     /// Bytes of `block` in use, always fewer than all.
     filled: usize,
-    /// Bytes of the message so far. The standard stops at 2^61; this wraps, since no message
-    /// here can be that long.
+    /// Bytes of the message so far. The standard stops at 2^61; this wraps, because no message here
+    /// can be that long.
     length: u64,
 }
 
@@ -140,7 +140,7 @@ fn compress(state: &mut [u32; 5], block: &[u8; BLOCK_BYTES]) {
     for (word, add) in state.iter_mut().zip([a, b, c, d, e]) {
         *word = word.wrapping_add(add);
     }
-    // The schedule reveals the password: it is a linear mix of it.
+    // The schedule is a linear mix of the password, so it would reveal the password.
     schedule.zeroize();
 }
 

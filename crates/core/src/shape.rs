@@ -42,7 +42,7 @@ pub enum Shape {
         count: usize,
         /// The size of a unit.
         unit: usize,
-        /// How many of the counted bytes, at the end, are a terminator.
+        /// The size of the terminator at the end, which the count includes.
         end: usize,
     },
     /// A count of this size, and that many elements.

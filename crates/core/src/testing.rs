@@ -1,7 +1,7 @@
 //! The harnesses that run conformance vectors and fuzz targets for all families.
 //!
-//! A family's vectors are the JSON files in one folder. Every list of objects in a file is a
-//! section of cases, and so is the list `cases` of an object. The folder is `vectors/FAMILY` in the
+//! A family's vectors are the JSON files in one folder. Every list of objects in a file, and the
+//! list `cases` of every object, is a section of cases. The folder is `vectors/FAMILY` in the
 //! project, or `$WORLDWIRE_VECTORS/FAMILY` if that is set.
 
 mod codec;

@@ -9,7 +9,7 @@ use crate::{NodeRef, Tree, Value};
 #[derive(Clone, Copy, Debug)]
 pub struct TextStyle {
     /// Begin every line with the byte range, with bits where a value does not begin or end at a
-    /// whole byte, and with the layer if there are several.
+    /// byte boundary, and with the layer if there are several.
     pub ranges: bool,
     /// Use colours, for terminals.
     pub colour: bool,
@@ -36,8 +36,9 @@ pub fn write_tree(tree: &Tree<'_>, style: TextStyle, out: &mut String) {
     }
 }
 
-/// The same, with a comment after each non-negative integer for which `note` returns one, given the
-/// name of its field or list: `playerId: 10190 ("Yeesha")`.
+/// Appends these nodes like [`write_tree`], without an error. A comment follows each non-negative
+/// integer for which `note`, given the name of its field or list, returns one:
+/// `playerId: 10190 ("Yeesha")`.
 pub fn write_nodes_noting<'t, 'n>(
     tree: &'t Tree<'n>,
     nodes: impl Iterator<Item = NodeRef<'t, 'n>>,
@@ -226,17 +227,18 @@ fn write_text(text: &str, form: crate::Form, longest: usize, out: &mut String) {
     }
 }
 
-/// Whether a text is shown as `r"C:\dat"`, where a backslash is a backslash: it has one, and nothing that
-/// must be escaped. Otherwise a backslash is shown as `\\`, because it could seem to begin an escape.
+/// Whether a text is shown as `r"C:\dat"`, where backslashes are literal: it contains a backslash,
+/// and nothing that must be escaped. Otherwise a backslash is shown as `\\`, because it could seem
+/// to begin an escape.
 #[must_use]
 pub fn reads_better_raw(text: &str) -> bool {
     text.contains('\\') && !text.chars().any(|c| c == '"' || is_hostile(c))
 }
 
 /// The character that an escape sequence in quoted text stands for, and the length of the sequence,
-/// both without the backslash. `rest` is what follows the backslash. Accepts the escapes of text, `\"`,
-/// `\\`, `\n`, `\r`, `\t`, `\0` and `\u{...}`, and those that only JSON has: `\/`, `\b`, `\f` and `\u001b`,
-/// also as surrogate pairs. So a value can be copied from either kind of output.
+/// both without the backslash. `rest` is what follows the backslash. Accepts the escapes of text,
+/// `\"`, `\\`, `\n`, `\r`, `\t`, `\0` and `\u{...}`, and those that only JSON has: `\/`, `\b`, `\f`
+/// and `\u001b`, also as surrogate pairs. So a value can be copied from either kind of output.
 #[must_use]
 pub fn parse_escape(rest: &str) -> Option<(char, usize)> {
     let c = match rest.chars().next()? {
@@ -273,9 +275,9 @@ fn code_point(rest: &str) -> Option<(char, usize)> {
     Some((c, "d83d\\ude00".len()))
 }
 
-/// Whether a character could disguise text: it controls a terminal, is invisible, changes the direction
-/// of text, or breaks lines. Text from messages is shown with these escaped, and names must not have
-/// them, because two names could look alike.
+/// Whether a character could disguise text: it controls a terminal, is invisible, changes the
+/// direction of text, or breaks lines. Text from messages is shown with these escaped, and names
+/// must not have them, because two names could look alike.
 #[must_use]
 pub fn is_hostile(c: char) -> bool {
     c.is_control()

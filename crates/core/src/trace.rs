@@ -31,7 +31,7 @@ pub trait Trace<'n>: Scopes<'n> {
     fn leaf(&mut self, name: &'n str, value: Value<'n>, start: Place, end: Place);
 
     /// A record or list ([`Value::Record`], [`Value::List`]) that begins at `start`. It contains
-    /// everything that `fill` reports, and ends at the place that `fill` returns.
+    /// everything that `fill` reports and ends at the place that `fill` returns.
     #[inline(always)]
     fn scope<R>(
         &mut self,
@@ -43,7 +43,7 @@ pub trait Trace<'n>: Scopes<'n> {
         Self::scope_of(self, |trace| trace, name, shape, start, fill)
     }
 
-    /// The same for a caller that owns the trace and fills the scope itself.
+    /// Like [`scope`](Self::scope), for a caller that owns the trace and fills the scope itself.
     #[inline(always)]
     fn scope_of<H: ?Sized, R>(
         holder: &mut H,
@@ -66,12 +66,12 @@ pub(crate) mod sealed {
     use crate::opener::Subject;
     use crate::{Error, Reader, Result, Value};
 
-    /// Grants access to sealed methods; only this crate can construct one.
+    /// Grants access to sealed methods; only this crate can construct a key.
     #[derive(Clone, Copy, Debug)]
     pub struct Key(pub(super) ());
 
     impl Key {
-        /// For the reader, which ends every scope it begins.
+        /// The reader's key. The reader ends every scope that it begins.
         pub(crate) const fn reader() -> Self {
             Self(())
         }
@@ -125,13 +125,13 @@ pub(crate) mod sealed {
         #[inline(always)]
         fn remark(&mut self, _: Key, _error: Error) {}
 
-        /// Remembers the current state...
+        /// Marks the current state, to return to it.
         #[inline(always)]
         fn mark(&self, _: Key) -> Self::Mark {
             Self::Mark::default()
         }
 
-        /// ...and forgets everything since.
+        /// Returns to a marked state and forgets everything reported since.
         #[inline(always)]
         fn rewind(&mut self, _: Key, _: Self::Mark) {}
 

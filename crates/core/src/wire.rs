@@ -1,4 +1,4 @@
-//! Types of one value: numbers whose values or bits have names, and other newtypes.
+//! Single-value types: numbers whose values or bits have names, and other newtypes.
 
 /// Declares a number on the wire whose values have names: a newtype with constants, so that an
 /// undocumented value survives and shows its number.
@@ -136,7 +136,7 @@ macro_rules! wire_flags {
     };
 }
 
-/// Declares a type of one value: a newtype over an unsigned number (`as Hex` shows it in
+/// Declares a single-value type: a newtype over an unsigned number (`as Hex` shows it in
 /// hexadecimal), or over bytes that are shown as text.
 ///
 /// ```

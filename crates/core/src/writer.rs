@@ -114,7 +114,7 @@ impl Writer {
     /// Fills reserved bytes with the number of bytes written since.
     ///
     /// # Errors
-    /// Value, when the number needs more than 32 bits.
+    /// `Value` if the number needs more than 32 bits.
     pub fn patch_length(&mut self, patch: Patch<4>) -> Result<()> {
         let length = u32::try_from(self.since(patch))
             .map_err(|_| Error::value("at most 4294967295 bytes", self.since(patch).to_string()))?;

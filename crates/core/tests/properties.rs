@@ -255,7 +255,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Any text is one JSON string, and survives a round trip.
+    /// Any text is one JSON string and survives a round trip.
     #[test]
     fn texts_are_json_strings(text: String) {
         let mut out = String::new();
@@ -405,7 +405,7 @@ proptest! {
         prop_assert_eq!(error.closed().needed(), None);
     }
 
-    /// A sampler's samples are its own, and stay within the requested limits.
+    /// Samples stay within the requested limits.
     #[test]
     fn samples_keep_to_their_bounds(seed: u64, bound in 1..1000_u64, size in 0..100_u64) {
         let mut sampler = Sampler::sized(seed, size);

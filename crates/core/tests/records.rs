@@ -220,8 +220,8 @@ fn openers_see_the_message_and_say_why_not() {
     let odd = decode(&[7, 1, 2, 3]);
     assert_eq!(shown(&odd), r#"{"blob":{"bytes":{"$hex":"07010203"}}}"#);
     let remark = odd.remarks()[0].to_string();
-    assert_eq!(remark, "blob at byte 7: wanted the end, found 1 byte more");
-    // And back again, changed or not.
+    assert_eq!(remark, "blob at byte 7: wanted the end, found 1 more byte");
+    // The JSON can be encoded again, changed or not.
     for (json, wanted) in [
         (json_of(&tree), &[7, 1, 2][..]),
         (json!({"blob": {"number": 3}}), &[7, 3, 0]),

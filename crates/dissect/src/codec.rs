@@ -1,4 +1,4 @@
-//! Codecs decode a blob to a tree, and encode JSON back to bytes.
+//! Codecs decode a blob to a tree and encode JSON back to bytes.
 //!
 //! A codec's dotted name begins with its family: `uru.auth`, `uru.vault-node`. The JSON it writes
 //! encodes to the original bytes.
@@ -16,7 +16,7 @@ use crate::knowledge::{Definitions, Keys};
 pub struct Codec {
     /// The dotted name.
     pub name: &'static str,
-    /// What it reads, in one line.
+    /// A one-line description of what it reads.
     pub about: &'static str,
     /// What the tree's top-level nodes are.
     pub shape: Shape,
@@ -51,9 +51,9 @@ impl Codec {
 /// A remark about a blob that decodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
-    /// One line.
+    /// The text, on one line.
     pub text: String,
-    /// Whether a part of the blob cannot be decoded, which counts as a problem with the input.
+    /// Whether part of the blob cannot be decoded, which counts as a problem with the input.
     pub is_problem: bool,
 }
 
@@ -170,11 +170,9 @@ impl Codec {
     /// Encodes JSON from [`Codec::write_json`]. Its `from` overrides the one in the options.
     pub fn encode(&self, mut json: Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
         let mut options = *options;
-        if self.shape == Shape::Value
-            && let Some(error) = json.get("error")
-        {
-            let error = worldwire_core::json::expected("no error", error).inside("error");
-            return Err(error.about(self.name));
+        if self.shape == Shape::Value && json.get("error").is_some() {
+            let error = Error::invalid("the bytes could not be decoded, so this cannot be encoded");
+            return Err(error.inside("error").about(self.name));
         }
         if self.sided
             && let Some(object) = json.as_object_mut()

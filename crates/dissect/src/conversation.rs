@@ -46,7 +46,7 @@ impl Context<'_> {
 pub(crate) struct Transport {
     /// Whether the beginning is missing.
     pub(crate) midstream: bool,
-    /// Whether it is UDP.
+    /// Whether the conversation uses UDP.
     pub(crate) datagrams: bool,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Transport {
 pub(crate) struct Conversation {
     stage: Stage,
     stream: u64,
-    /// The last packet, which dates everything reported at the end.
+    /// The last packet. Everything reported at the end has its time.
     last: Option<Stamp>,
     /// Whether client and server are swapped: the capture began in the middle and mistook one for
     /// the other.
@@ -63,7 +63,7 @@ pub(crate) struct Conversation {
     ends: Ends,
     /// Whether the beginning is missing.
     midstream: bool,
-    /// Whether it is UDP.
+    /// Whether the conversation uses UDP.
     datagrams: bool,
     /// Whether its recognition was reported.
     is_reported: bool,
@@ -81,7 +81,7 @@ enum Stage {
 }
 
 impl Conversation {
-    /// A new conversation. `forced` skips recognition, and says whether client and server are
+    /// A new conversation. `forced` skips recognition and says whether client and server are
     /// swapped.
     pub(crate) fn new(
         stream: u64,
@@ -117,8 +117,8 @@ impl Conversation {
         }
     }
 
-    /// Copies a recognised conversation, so that the rest of it can be read again from here. Returns
-    /// the copy, and about how many bytes it takes. `None` if its session cannot be copied now.
+    /// Copies a recognised conversation so that the rest of it can be read again from here. Returns
+    /// the copy and its approximate size in bytes, or `None` if its session cannot be copied now.
     pub(crate) fn fork(&self) -> Option<(Self, usize)> {
         let Stage::Read(family, session) = &self.stage else { return None };
         let (session, bytes) = session.fork()?;
@@ -270,7 +270,7 @@ impl Conversation {
         let Stage::Undecided { held, bytes } = &mut self.stage else {
             return;
         };
-        // Without its first bytes, a stream's beginning is missing too.
+        // If the stream starts with a gap, its beginning is missing too.
         self.midstream |= held.last().is_some_and(|piece| piece.missing > 0);
         let midstream = self.midstream;
         let ends = Some(Side::BOTH.map(|side| self.ends.of(side)));

@@ -40,7 +40,7 @@ pub fn catch_defect<R>(act: impl FnOnce() -> R) -> Result<R, Defect> {
     outcome.map_err(|panic| Defect::new(&*panic))
 }
 
-/// Silences panics that [`catch_defect`] catches, and adds their source location to the report.
+/// Silences panics that [`catch_defect`] catches and adds their source location to the report.
 /// Other panics are handled as before. This changes the global panic hook, so only programs should
 /// call it.
 pub fn quiet_defects() {
@@ -68,7 +68,7 @@ impl Defect {
         Self { message, location: LOCATION.take() }
     }
 
-    /// The line to report: `what` was being read, and its bytes.
+    /// The line to report, which names `what` was being read and shows its bytes.
     #[must_use]
     pub fn report(&self, what: &str, bytes: &[u8]) -> String {
         let mut report = format!("{REPORT}: {what}: {self}");

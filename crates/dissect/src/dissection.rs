@@ -4,6 +4,7 @@ mod checkpoint;
 mod exchange;
 mod merge;
 mod prepare;
+mod reporter;
 mod task;
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,14 +17,16 @@ use worldwire_core::{Limits, Side};
 
 use crate::conversation::{Context, Conversation, Transport};
 use crate::counts::Counts;
-use crate::defect::{Defect, catch_defect};
+use crate::defect::catch_defect;
 use crate::family::Family;
-use crate::item::{Item, ItemBody, Note, NoteKind, Stamp, Time};
+use crate::item::{Item, Stamp, Time};
 use crate::knowledge::{Definitions, Facts, Keys};
 use crate::overview::{Overview, Summary};
 use crate::sink::Sink;
 pub use checkpoint::{Checkpoint, Fork};
 use merge::Merge;
+use reporter::Reporter;
+pub use reporter::Scratch;
 use task::{Show, Task};
 
 /// How to read a capture.
@@ -37,9 +40,9 @@ pub struct Options {
     pub family: Option<&'static dyn Family>,
     /// Read conversations with servers on these ports as these families.
     pub ports: Vec<(u16, &'static dyn Family)>,
-    /// Also report the captured bytes of this conversation, as [`Wire`](ItemBody::Wire).
+    /// Also report the captured bytes of this conversation, as [`Wire`](crate::ItemBody::Wire).
     pub wire: Option<u64>,
-    /// Read only this conversation, and skip the others. Facts that the others state must be
+    /// Read only this conversation and skip the others. Facts that the others state must be
     /// supplied: see [`Dissection::knowing`].
     pub only: Option<u64>,
     /// Set [`Overview::secrets`].
@@ -74,7 +77,7 @@ impl Options {
 /// Results always come in capture order.
 ///
 /// A panic affects only the message in which it occurs. It is reported as an item, a
-/// [`Problem`](NoteKind::Problem), and everything else is read normally. See
+/// [`Problem`](crate::NoteKind::Problem); everything else is read normally. See
 /// [`quiet_defects`](crate::quiet_defects).
 ///
 /// ```
@@ -138,7 +141,7 @@ struct OpenConversation {
     closing: Option<Stamp>,
 }
 
-/// Events that are not read yet, in capture order. Their bytes are in one buffer.
+/// Events that have not been read yet, in capture order. Their bytes are in one buffer.
 #[derive(Debug, Default)]
 struct Batch {
     events: Vec<HeldEvent>,
@@ -166,9 +169,9 @@ enum Content {
     Closed,
 }
 
-/// How many bytes make a batch: enough to distribute over threads, and few enough to stay in the
+/// How many bytes make a batch: enough to spread over all threads, but few enough to stay in the
 /// caches. The whole output of a batch is kept in memory, and deflated messages can grow a
-/// thousandfold. So batches start small, and grow only while their output is small.
+/// thousandfold. So batches start small and grow only while their output is small.
 #[derive(Clone, Copy, Debug)]
 struct BatchSize(usize);
 
@@ -178,7 +181,7 @@ const BATCH_EVENTS: usize = 1 << 16;
 impl BatchSize {
     const MAX: usize = 4 << 20;
     const LEAST: usize = 1 << 10;
-    /// The most output that a batch should have.
+    /// The maximum output that a batch should produce.
     const MAX_MADE: usize = 16 << 20;
 
     /// The next batch size, given the size of this batch's output.
@@ -203,7 +206,7 @@ impl Dissection {
         Self::knowing(options, Facts::default())
     }
 
-    /// Starts reading a capture with [facts](Self::facts) from an earlier reading of it.
+    /// Starts reading a capture with [facts](Self::facts) from an earlier pass over it.
     #[must_use]
     pub fn knowing(options: Options, facts: Facts) -> Self {
         Self {
@@ -225,7 +228,7 @@ impl Dissection {
         self.options.keys = keys;
     }
 
-    /// Takes a packet. Returns true when a batch is full, and [`run`](Self::run) should be called.
+    /// Takes a packet. Returns true when a batch is full and [`run`](Self::run) should be called.
     pub fn push(&mut self, packet: &Packet<'_>) -> bool {
         Feed { conversations: &mut self.conversations, batch: &mut self.batch }.push(packet)
     }
@@ -261,12 +264,12 @@ impl Dissection {
         !self.batch.events.is_empty()
     }
 
-    /// Reads the current batch, and appends to `out` what `show` makes of every item. `meanwhile`
-    /// runs in parallel if a thread is free for it.
+    /// Reads the current batch and appends the output of `show` for every item to `out`.
+    /// `meanwhile` runs in parallel if a thread is free for it.
     ///
     /// If `show` panics, its output for that item is dropped, and it is called again with a report
     /// of the panic. Items of a conversation that turns out to depend on a fact stated in the same
-    /// batch can be shown twice: only the second output is kept, see [`Scratch::is_repeated`].
+    /// batch can be shown twice. Only the second output is kept; see [`Scratch::is_repeated`].
     pub fn run<S: Sink, R: Send>(
         &mut self,
         show: &(impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync),
@@ -283,8 +286,8 @@ impl Dissection {
         result
     }
 
-    /// Like [`run`](Self::run), but leaves the output unmerged, and calls `beside` on this thread
-    /// while others read the batch. There, the caller can merge and write the output of the previous
+    /// Like [`run`](Self::run), but leaves the output unmerged and calls `beside` on this thread
+    /// while other threads read the batch. `beside` can merge and write the output of the previous
     /// batch.
     pub fn run_beside<S: Sink>(
         &mut self,
@@ -296,7 +299,7 @@ impl Dissection {
         let Self { options, facts, conversations, batch: next, .. } = self;
         let (options, facts) = (&*options, &*facts);
         rayon::in_place_scope(|scope| {
-            // Other threads take the oldest job first. This one cannot be divided.
+            // Other threads take the oldest job first. This job cannot be divided.
             scope.spawn(|_| meanwhile(&mut Feed { conversations, batch: next }));
             scope.spawn(|_| reading.read(options, facts, show));
             beside();
@@ -304,7 +307,7 @@ impl Dissection {
         self.conclude(reading, show)
     }
 
-    /// Takes the current batch, and starts the next one.
+    /// Takes the current batch and starts the next one.
     fn begin<S: Sink>(&mut self) -> Reading<S> {
         let Batch { start, last, size, only, .. } = self.batch;
         let fresh = Batch { start, last, size, only, ..core::mem::take(&mut self.spare) };
@@ -313,7 +316,7 @@ impl Dissection {
         Reading { batch, tasks, owners }
     }
 
-    /// Lets conversations learn from each other, and keeps those that are open.
+    /// Lets conversations learn from each other and keeps the open ones.
     fn conclude<S: Sink>(&mut self, reading: Reading<S>, show: &impl Show<S>) -> Unmerged<S> {
         let Reading { mut batch, mut tasks, owners } = reading;
         self.exchange(&batch, &mut tasks, show);
@@ -336,7 +339,7 @@ impl Dissection {
         Unmerged { merge, owners }
     }
 
-    /// A task for each conversation of the batch, in order of appearance, and for each event the
+    /// One task for each conversation in the batch, in order of appearance, and for each event the
     /// index of its task.
     fn share_out<S: Sink>(&mut self, batch: &Batch) -> (Vec<Task<S>>, Vec<usize>) {
         let mut tasks: Vec<Task<S>> = Vec::new();
@@ -463,7 +466,7 @@ impl Batch {
         self.bytes.len() >= self.size.0 || self.events.len() >= BATCH_EVENTS
     }
 
-    /// Adds an event, and copies its bytes.
+    /// Adds an event and copies its bytes.
     fn hold(&mut self, event: Event<'_>) {
         if self.only.is_some_and(|only| only != event.conversation) {
             return;
@@ -580,104 +583,6 @@ impl Content {
             Self::Opened(_) | Self::Closed => Side::Client,
         }
     }
-}
-
-/// Counts and shows the items of one conversation.
-struct Reporter<'t, S, F> {
-    overview: &'t mut Overview,
-    scratch: &'t mut Scratch,
-    sink: &'t mut S,
-    show: &'t F,
-}
-
-impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Reporter<'_, S, F> {
-    /// Counts and shows an item. A panic there does not affect the conversation, so the next item
-    /// can be read.
-    fn item(&mut self, item: &Item<'_>) {
-        let before = self.sink.len();
-        let Err(defect) = catch_defect(|| self.count_and_show(item)) else {
-            return;
-        };
-        let mut name = String::new();
-        // The name itself can be what panics.
-        if catch_defect(|| item.push_name(&mut name)).is_err() {
-            name.push_str("without a readable name");
-        }
-        let (stream, packet) = (item.stamp.stream, packet_text(item.stamp));
-        let subject = format!("{} message {name}, conversation {stream}, {packet}", item.family);
-        let note = Note::problem(defect.report(&subject, item.bytes()));
-        self.problem(before, &item.replaced_by(note));
-    }
-
-    fn count_and_show(&mut self, item: &Item<'_>) {
-        let name = &mut self.scratch.name;
-        name.clear();
-        item.push_name(name);
-        match &item.body {
-            ItemBody::Message(_) => count(self.overview, item, name),
-            ItemBody::Note(Note { kind: NoteKind::Problem, .. }) => self.overview.problems += 1,
-            // Only the family knows that datagrams are missing. Gaps in streams are counted as they
-            // are captured, whether or not a family reads them.
-            ItemBody::Note(Note { kind: NoteKind::Gap, .. }) if self.overview.datagrams => {
-                self.overview.gaps += 1;
-            }
-            ItemBody::Note(_) | ItemBody::Wire(_) => {}
-        }
-        (self.show)(item, self.scratch, self.sink);
-        // Checked after `show`: if that built a tree, the message need not be decoded again.
-        self.overview.problems += u64::from(!item.is_whole());
-    }
-
-    /// Reports a panic outside any message.
-    fn given_up(&mut self, defect: &Defect, side: Side, bytes: &[u8], stamp: Stamp) {
-        let family = self.overview.family.map_or("unknown", Family::name);
-        let (stream, packet) = (stamp.stream, packet_text(stamp));
-        let reading =
-            format!("{family} conversation {stream}, abandoned at {packet} from the {side}");
-        let body = ItemBody::Note(Note::problem(defect.report(&reading, bytes)));
-        self.problem(self.sink.len(), &Item::new(stamp, family, side, 0..0, body));
-    }
-
-    /// Shows the report of a panic in place of all output after `before`.
-    fn problem(&mut self, before: usize, item: &Item<'_>) {
-        self.sink.truncate(before);
-        self.overview.problems += 1;
-        self.scratch.name.clear();
-        item.push_name(&mut self.scratch.name);
-        if catch_defect(|| (self.show)(item, self.scratch, self.sink)).is_err() {
-            // The report itself cannot be shown. The summary still counts it.
-            self.sink.truncate(before);
-        }
-    }
-}
-
-/// Names the packet, or the end of the capture.
-fn packet_text(stamp: Stamp) -> String {
-    stamp.packet.map_or_else(|| "the end".to_owned(), |packet| format!("packet {packet}"))
-}
-
-/// Counts a message by its name, and by the names inside. Does not allocate once the names are
-/// known.
-fn count(overview: &mut Overview, item: &Item<'_>, name: &mut String) {
-    overview.messages.add(item.from, name);
-    let length = name.len();
-    item.push_inside(name);
-    if name.len() > length {
-        overview.inside.add(item.from, name);
-    }
-    name.truncate(length);
-}
-
-/// Reusable memory and the item's name, for `show`.
-#[derive(Debug, Default)]
-pub struct Scratch {
-    /// The name of the item, as [`Item::push_name`] writes it.
-    pub name: String,
-    /// Memory for the item's tree, recycled from an earlier one.
-    pub tree: worldwire_core::Tree<'static>,
-    /// Whether the item was shown before, and that output dropped. A `show` that does more than
-    /// append to its sink, such as counting, should do so only if this is false.
-    pub is_repeated: bool,
 }
 
 #[cfg(test)]

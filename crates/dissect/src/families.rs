@@ -98,7 +98,7 @@ impl Line<'_> {
     /// message.
     ///
     /// # Errors
-    /// Value, if the family or message is unknown or the fields do not fit the message.
+    /// `Value` if the family or message is unknown or the fields do not fit the message.
     pub fn encode(&self, options: &CodecOptions<'_>) -> Result<Option<Vec<u8>>> {
         if let Some(payload) = self.payload_of_error() {
             return payload.map(Some);

@@ -68,7 +68,7 @@ pub trait Family: fmt::Debug + Sync {
     /// time on the clock that all later calls use: setup has a time limit.
     ///
     /// # Errors
-    /// Value, if the family cannot be relayed, or not with these keys.
+    /// `Value` if the family cannot be relayed, or not with these keys.
     fn relay(
         &self,
         start: &Start<'_>,

@@ -59,7 +59,7 @@ pub fn dissect(data: &[u8]) {
     }
 }
 
-/// Runs any bytes through a codec. The first byte selects it; the rest is decoded, shown, and
+/// Runs any bytes through a codec. The first byte selects it; the rest is decoded, shown and
 /// encoded from its JSON.
 ///
 /// # Panics
@@ -92,7 +92,7 @@ pub fn codec(data: &[u8]) {
         assert_eq!(plain, text);
         return;
     }
-    // Messages of games lose uninitialised memory, so only the content can be compared.
+    // Game messages lose uninitialised memory, so only the content can be compared.
     if codec.name.starts_with("uru.game-") {
         assert_eq!(again.len(), data.len(), "{}", codec.name);
         let mut plain = String::new();
@@ -136,7 +136,7 @@ fn codec_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Blobs of MxO, whose own fuzz targets read only their content.
+/// MxO blobs. The family's own fuzz targets read only their content.
 fn mxo_seeds(codec: &str) -> Vec<(Side, Vec<u8>)> {
     use worldwire_core::Field as _;
     use worldwire_mxo::file::PublicKeyFile;

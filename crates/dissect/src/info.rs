@@ -1,12 +1,13 @@
-//! The most telling values of a message, on one line.
+//! The most informative values of a message, on one line.
 
-use std::fmt::Write as _;
+mod leaf;
+mod node;
 
 use unicode_width::UnicodeWidthChar as _;
-use worldwire_core::text::{is_hostile, reads_better_raw};
-use worldwire_core::value::{Content, push_hex};
-use worldwire_core::{Form, NodeRef, Tree, Value};
+use worldwire_core::{NodeRef, Tree, Value};
 
+use self::leaf::{push_leaf, push_name, push_text};
+use self::node::{is_blank, is_opened, is_secret, is_vector, only_record};
 use crate::item::Item;
 use crate::message::NumberNames;
 
@@ -15,14 +16,14 @@ use crate::message::NumberNames;
 pub struct InfoFields {
     /// Paths of the values to show, below the message's fields and in this order: `node.NodeId`,
     /// `files[*].name`. A path to a record shows the first values in it that are neither zero nor
-    /// empty, and so does `None` for the whole message.
+    /// empty; `None` does the same for the whole message.
     pub shown: Option<&'static [&'static str]>,
     /// Names of fields that are not shown: secrets whose names do not reveal that they are secret,
     /// and uninformative fields. Names such as `passwordHash`, `token` and `ticket` need no entry.
     pub hidden: &'static [&'static str],
 }
 
-/// The shown fields of messages, by name and sorted by it.
+/// The fields to show for each message, sorted by the message's name.
 pub type InfoTable = &'static [(&'static str, &'static [&'static str])];
 
 impl InfoFields {
@@ -47,18 +48,10 @@ const MAX_DEPTH: usize = 8;
 const MAX_NODES: usize = 1024;
 /// The number of bytes after which nothing more is written.
 const MAX_LENGTH: usize = 1024;
-/// The maximum number of characters of a text.
-const MAX_TEXT: usize = 48;
-/// The maximum number of characters of a name.
-const MAX_NAME: usize = 40;
-/// The maximum number of bytes that are shown; of longer values, only the length is.
-const MAX_BYTES: usize = 8;
-/// The maximum number of names of one set of flags.
-const MAX_FLAGS: usize = 4;
 
 impl Item<'_> {
-    /// Appends the most telling values of a message: `accountName="yeesha" os="win"`. Appends
-    /// nothing for notes, and for messages without such values. `name` is the message's name and
+    /// Appends the most informative values of a message: `accountName="yeesha" os="win"`. Appends
+    /// nothing for notes or for messages without such values. `name` is the message's name and
     /// `tree` its tree.
     ///
     /// The result is one line. Control characters and characters that change the direction of text
@@ -81,7 +74,7 @@ impl Item<'_> {
 }
 
 /// Cuts a line, which begins at byte `start` of `out`, to `width` columns of a terminal. A cut line
-/// ends with `...`. Wide characters occupy two columns, and colours none.
+/// ends with `...`. Wide characters occupy two columns and colours none.
 pub fn cut(out: &mut String, start: usize, width: usize) {
     const END: &str = "...";
     let (mut column, mut end, mut is_colour) = (0, None, false);
@@ -162,7 +155,7 @@ impl Info<'_> {
         self.value(node, label, 0);
     }
 
-    /// Collects the nodes at a path, one more than are shown.
+    /// Collects the nodes at a path, at most one more than can be shown.
     fn collect<'t, 'n>(
         &mut self,
         node: NodeRef<'t, 'n>,
@@ -331,209 +324,12 @@ impl Info<'_> {
     }
 }
 
-/// Whether the name of a field shows that its value is secret.
-fn is_secret(name: &str) -> bool {
-    const PARTS: [&str; 14] = [
-        "activationkey",
-        "authkey",
-        "credential",
-        "digest",
-        "encryptionkey",
-        "hash",
-        "loginkey",
-        "passkey",
-        "passphrase",
-        "passw",
-        "secret",
-        "sessionkey",
-        "ticket",
-        "token",
-    ];
-    let name = name.as_bytes();
-    (0..name.len()).any(|at| {
-        let rest = name.get(at..).unwrap_or_default();
-        let first = rest.first().map_or(0, |first| first.to_ascii_lowercase());
-        matches!(first, b'a' | b'c'..=b'e' | b'h' | b'l' | b'p' | b's' | b't')
-            && PARTS.iter().any(|part| {
-                let head = rest.get(..part.len()).unwrap_or_default();
-                head.eq_ignore_ascii_case(part.as_bytes())
-            })
-    })
-}
-
-/// Whether a value is zero, empty or absent.
-fn is_blank(node: NodeRef<'_, '_>) -> bool {
-    match node.value() {
-        Value::Null => true,
-        Value::Bool(value) => !value,
-        Value::Unsigned(value) | Value::Hex(value) | Value::Flags(value, _) => value == 0,
-        Value::Signed(value) => value == 0,
-        Value::F32(value) => value == 0.0,
-        Value::F64(value) => value == 0.0,
-        Value::Enum(..) => false,
-        Value::Record | Value::List => node.children().next().is_none(),
-        Value::Span(span) => match span.form {
-            Form::Guid | Form::Ipv4 => node.span(span).iter().all(|byte| *byte == 0),
-            _ => span.length == 0,
-        },
-    }
-}
-
-/// Whether a record is a position, or another short group of numbers.
-fn is_vector(record: NodeRef<'_, '_>) -> bool {
-    const AXES: [&str; 4] = ["x", "y", "z", "w"];
-    let mut count = 0;
-    let are_axes = record.children().all(|child| {
-        count += 1;
-        AXES.contains(&child.name()) && matches!(child.value(), Value::F32(_) | Value::F64(_))
-    });
-    matches!(record.value(), Value::Record) && are_axes && (2..=AXES.len()).contains(&count)
-}
-
-/// Whether a record holds the bytes of a field and what they contain.
-fn is_opened(record: NodeRef<'_, '_>) -> bool {
-    let mut children = record.children();
-    children.next().is_some_and(|first| first.name() == "bytes") && children.next().is_some()
-}
-
-/// The record that is the only child of a record.
-fn only_record<'t, 'n>(record: NodeRef<'t, 'n>) -> Option<NodeRef<'t, 'n>> {
-    let mut children = record.children();
-    let only = children.next().filter(|only| matches!(only.value(), Value::Record))?;
-    (children.next().is_none() && !is_vector(only)).then_some(only)
-}
-
-/// Appends a value that is neither a record nor a list.
-fn push_leaf(node: NodeRef<'_, '_>, out: &mut String) {
-    let _ = match node.value() {
-        Value::Record | Value::List | Value::Null => Ok(()),
-        Value::Bool(value) => write!(out, "{value}"),
-        Value::Unsigned(value) => {
-            out.push_str(itoa::Buffer::new().format(value));
-            Ok(())
-        }
-        Value::Signed(value) => {
-            out.push_str(itoa::Buffer::new().format(value));
-            Ok(())
-        }
-        Value::Hex(value) => write!(out, "0x{value:04x}"),
-        Value::F32(value) => write!(out, "{value:?}"),
-        Value::F64(value) => write!(out, "{value:?}"),
-        Value::Enum(value, names) => match names.name(value) {
-            Some(name) if name.contains(' ') => {
-                push_text(name, out);
-                Ok(())
-            }
-            Some(name) => {
-                push_name(name, out);
-                Ok(())
-            }
-            None => write!(out, "{value}"),
-        },
-        Value::Flags(bits, names) => {
-            let (known, rest) = names.flags(bits);
-            for (index, name) in known.iter().take(MAX_FLAGS).enumerate() {
-                out.push_str(if index > 0 { "|" } else { "" });
-                push_name(name, out);
-            }
-            match known.len() {
-                0 => write!(out, "0x{bits:x}"),
-                count if count > MAX_FLAGS => write!(out, "|..."),
-                _ if rest != 0 => write!(out, "|0x{rest:x}"),
-                _ => Ok(()),
-            }
-        }
-        Value::Span(span) => {
-            // Reading text can mean copying it.
-            let bytes = node.span(span);
-            match span.form.read(beginning(bytes, span.form)) {
-                Content::Text(text) if matches!(span.form, Form::Guid | Form::Ipv4) => {
-                    out.push_str(&text);
-                    Ok(())
-                }
-                Content::Text(text) => {
-                    push_text(&text, out);
-                    Ok(())
-                }
-                Content::Bytes(_) if bytes.len() > MAX_BYTES => {
-                    write!(out, "<{} bytes>", bytes.len())
-                }
-                Content::Bytes(bytes) => {
-                    push_hex(out, &bytes);
-                    Ok(())
-                }
-            }
-        }
-    };
-}
-
-/// The start of a text, long enough for what is shown and cut between characters.
-fn beginning(bytes: &[u8], form: Form) -> &[u8] {
-    const LONGEST: usize = MAX_TEXT * 8;
-    let Some((head, rest)) = bytes.split_at_checked(LONGEST) else { return bytes };
-    let flip = if matches!(form, Form::InvertedUtf8 | Form::InvertedUtf16) { 0xff } else { 0 };
-    let is_inside = |byte: &u8| (byte ^ flip) & 0xc0 == 0x80;
-    let excess = match form {
-        Form::Utf8 | Form::InvertedUtf8 if rest.first().is_some_and(is_inside) => {
-            head.iter().rev().take(3).take_while(|byte| is_inside(byte)).count() + 1
-        }
-        // The first half of a surrogate pair.
-        Form::Utf16 | Form::InvertedUtf16
-            if head.last().is_some_and(|high| (high ^ flip) & 0xfc == 0xd8) =>
-        {
-            2
-        }
-        Form::Bytes | Form::Guid | Form::Ipv4 => return bytes,
-        _ => 0,
-    };
-    head.get(..LONGEST - excess).unwrap_or(head)
-}
-
-/// Appends a text in quotes.
-fn push_text(text: &str, out: &mut String) {
-    let end = text.char_indices().nth(MAX_TEXT).map_or(text.len(), |(at, _)| at);
-    let is_raw = reads_better_raw(text.get(..end).unwrap_or(text));
-    out.push_str(if is_raw { "r\"" } else { "\"" });
-    let is_cut = push_escaped(text, MAX_TEXT, is_raw, out);
-    out.push_str(if is_cut { "...\"" } else { "\"" });
-}
-
-/// Appends a name. Definitions from users can contain any.
-fn push_name(name: &str, out: &mut String) {
-    match name.len() <= MAX_NAME && name.bytes().all(|byte| byte.is_ascii_graphic()) {
-        true => out.push_str(name),
-        false => drop(push_escaped(name, MAX_NAME, true, out)),
-    }
-}
-
-/// Appends at most `most` characters; if the text is raw, with backslashes as they are. Returns whether
-/// there are more.
-fn push_escaped(text: &str, most: usize, is_raw: bool, out: &mut String) -> bool {
-    let is_plain = |byte: &u8| match byte {
-        b'"' => false,
-        b'\\' => is_raw,
-        byte => matches!(byte, b' '..=b'~'),
-    };
-    let (plain, rest) = text.split_at(text.bytes().take(most).take_while(is_plain).count());
-    out.push_str(plain);
-    for (index, c) in (plain.len()..).zip(rest.chars()) {
-        match c {
-            _ if index == most => return true,
-            '"' => out.push_str("\\\""),
-            '\\' if !is_raw => out.push_str("\\\\"),
-            _ if is_hostile(c) => out.extend(c.escape_default()),
-            _ => out.push(c),
-        }
-    }
-    false
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use core::fmt;
 
     use worldwire_core::json::Json;
-    use worldwire_core::{Limits, Names, Reader, Result, Side};
+    use worldwire_core::{Form, Limits, Names, Reader, Result, Side};
 
     use super::*;
     use crate::item::{ItemBody, Stamp};
@@ -554,7 +350,7 @@ pub(crate) mod tests {
                 let has = known.iter().any(|known| known.fields.contains(&first));
                 assert!(has || known.iter().all(|it| it.fields.is_empty()), "{name}: {path}");
                 let last = path.rsplit('.').next().unwrap_or_default();
-                // A record can be shown first, and hidden in the record that encloses it.
+                // A record can be shown first and hidden in the record that encloses it.
                 let is_inner = paths.iter().any(|outer| path.starts_with(&format!("{outer}.")));
                 let is_hidden = is_secret(last) || (hidden.contains(&last) && !is_inner);
                 assert!(!is_hidden, "{name}: {path} is hidden");
@@ -700,11 +496,11 @@ pub(crate) mod tests {
         let text = "a\u{1b}[2J\n\u{202e}\u{2028}\u{200b}\u{e0041}\"'é漢";
         let wanted = r#"text="a\u{1b}[2J\n\u{202e}\u{2028}\u{200b}\u{e0041}\"'é漢""#;
         assert_eq!(shown(text), wanted);
-        // As a filter accepts it.
+        // A filter accepts this form.
         assert_eq!(shown("dat\\new.age"), r#"text=r"dat\new.age""#);
         assert_eq!(shown("dat\\new\t"), r#"text="dat\\new\t""#);
-        let cut = "\\".to_owned() + &"a".repeat(MAX_TEXT) + "\n";
-        assert_eq!(shown(&cut), format!("text=r\"\\{}...\"", "a".repeat(MAX_TEXT - 1)));
+        let cut = "\\".to_owned() + &"a".repeat(leaf::MAX_TEXT) + "\n";
+        assert_eq!(shown(&cut), format!("text=r\"\\{}...\"", "a".repeat(leaf::MAX_TEXT - 1)));
     }
 
     #[test]
@@ -724,7 +520,7 @@ pub(crate) mod tests {
                     reader.span("t", length, form).map(drop)
                 });
                 assert!(text.ends_with("...\"") && text.contains('é'), "{form:?}: {text}");
-                assert_eq!(text.chars().count(), "t=\"...\"".len() + MAX_TEXT);
+                assert_eq!(text.chars().count(), "t=\"...\"".len() + leaf::MAX_TEXT);
             }
         }
     }

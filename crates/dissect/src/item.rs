@@ -57,7 +57,7 @@ impl fmt::Display for Time {
 pub struct Item<'i> {
     /// The conversation and the moment.
     pub stamp: Stamp,
-    /// The family whose protocol it is.
+    /// The family that it belongs to.
     pub family: &'static str,
     /// The sender.
     pub from: Side,
@@ -97,7 +97,7 @@ impl Ends {
         Self { of: [client, server], is_datagrams: false, members: Default::default() }
     }
 
-    /// The same, over UDP if so stated.
+    /// The same addresses, over UDP or TCP.
     pub(crate) fn over(self, is_datagrams: bool) -> Self {
         Self { is_datagrams, ..self }
     }
@@ -161,16 +161,16 @@ pub enum Wire<'w> {
 /// Something to report that is not a message, such as missing bytes or an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// What it is about.
+    /// What the note reports.
     pub kind: NoteKind,
-    /// One line.
+    /// The text, on one line.
     pub text: String,
 }
 
 /// What a note reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoteKind {
-    /// A conversation was recognised; the text names its ends.
+    /// A conversation was recognised; the text names its endpoints.
     Opened,
     /// Bytes are missing from the capture.
     Gap,
@@ -401,8 +401,8 @@ impl<'i> Item<'i> {
     /// it.
     ///
     /// # Errors
-    /// Value, for notes, for steps of connection setup that cannot be encoded, and if the JSON does
-    /// not fit.
+    /// `Value` for notes, for steps of connection setup that cannot be encoded, and for JSON that
+    /// does not fit.
     pub fn encode(&self, fields: &Json) -> Result<Vec<u8>> {
         match &self.body {
             ItemBody::Message(message) => message.encode(fields),

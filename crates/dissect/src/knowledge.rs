@@ -42,8 +42,8 @@ macro_rules! knowledge {
                 &mut self,
                 change: impl FnOnce(&mut T) -> R,
             ) -> R {
-                // Removed during the change: a part that nobody else holds is then changed without a
-                // copy.
+                // Removed during the change, so that a part that nobody else holds is changed
+                // without a copy.
                 let slot = self.parts.iter().position(|part| part.is::<T>());
                 let part = slot.map(|slot| self.parts.swap_remove(slot));
                 let part = part.and_then(|part| part.downcast::<T>().ok());
@@ -100,14 +100,14 @@ pub struct Definitions {
 knowledge! { Definitions }
 
 impl Definitions {
-    /// Definitions without any part, which the registry then adds.
+    /// Definitions without any part. The registry then adds the parts.
     pub(crate) fn empty() -> Self {
         Self { parts: Vec::new() }
     }
 }
 
-/// Facts that one conversation states and another needs, such as a connection's key that was agreed
-/// on another connection.
+/// Facts that one conversation states and another needs, such as a connection's key that was
+/// agreed on over another connection.
 ///
 /// A conversation [states](crate::Session::facts) a fact under a name that its family chooses.
 /// Facts take effect in capture order. A conversation that [waits](crate::Session::waits)

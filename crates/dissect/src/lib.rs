@@ -1,11 +1,11 @@
 //! Dissects the traffic of all supported families: finds codecs by name, recognises conversations
 //! by content, runs the filter language, and writes text and JSON lines.
 //!
-//! Each family is a feature: `ki`, `mxo`, `tera` and `uru`. Four more add what only some programs
-//! need: `file` (codecs for KI's client files), `keys` (decryption of KI's connections), `simd`
-//! (faster decryption of Uru's logins) and `toml` (Uru keys in worldwire's own format). All eight
-//! are on by default. A program for one world needs only one of them, and then builds fewer than 45
-//! crates.
+//! Each family is a feature: `ki`, `mxo`, `tera` and `uru`. Four further features are needed only
+//! by some programs: `file` (codecs for KI's client files), `keys` (decryption of KI connections),
+//! `simd` (faster decryption of Uru logins) and `toml` (Uru keys in worldwire's own format). All
+//! eight are on by default. A program for one world needs only its family's feature and builds
+//! fewer than 45 crates.
 //!
 //! ```
 //! use worldwire_core::{Limits, Side};
@@ -28,9 +28,9 @@
 //!
 //! | module or type | what it is |
 //! | --- | --- |
-//! | [`Codec`] | decodes a blob to a tree, and encodes JSON back to bytes |
+//! | [`Codec`] | decodes a blob to a tree and encodes JSON back to bytes |
 //! | [`Dissection`] | turns a capture into [`Item`]s: messages and notes |
-//! | [`Checkpoint`], [`Fork`] | read later conversations, or the rest of open ones, without the beginning of the capture |
+//! | [`Checkpoint`], [`Fork`] | read later conversations, or the rest of open ones, without rereading the beginning of the capture |
 //! | [`Family`], [`Families`] | the protocol of one family; the list of families |
 //! | [`Vocabulary`] | a family's names, for filters and help |
 //! | [`Session`], [`RelaySession`] | reads or relays one conversation, without a capture |
@@ -40,14 +40,14 @@
 //! | [`Defect`] | a caught panic, as a report |
 //! | [`filter`] | selects items |
 //! | [`Format`] | writes items as text or JSON lines |
-//! | [`Item::push_info`], [`cut`] | the most telling values of a message, on one line |
+//! | [`Item::push_info`], [`cut`] | the most informative values of a message, on one line |
 //! | [`Line`] | a message as a JSON line, to be encoded |
-//! | [`stats`] | sums over whole captures |
-//! | [`Definitions`] | layouts of messages, built in and from the user's files |
+//! | [`stats`] | totals over whole captures |
+//! | [`Definitions`] | message layouts, built in or from the user's files |
 //! | [`Keys`] | secrets that decrypt traffic |
 //! | [`Facts`] | facts that conversations share |
 //!
-//! The example `chat` prints the chat in a capture; its first lines say how to run it on a sample.
+//! The example `chat` prints the chat in a capture; its first lines show how to run it on a sample.
 
 mod codec;
 mod conversation;

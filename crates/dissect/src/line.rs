@@ -26,15 +26,15 @@ impl<'l> Line<'l> {
     /// Reads a line. `None` for a note, which has no bytes.
     ///
     /// # Errors
-    /// Value, for anything but a line of a dissection, and for a message with an error that lacks
+    /// `Value` for anything but a line of a dissection, and for a message with an error but without
     /// its `payload`.
     pub fn parse(json: &'l Json) -> Result<Option<Self>> {
         const WANTED: &str = "a line of `dissect --json`";
         let members = json.as_object().ok_or_else(|| expected(WANTED, json))?;
         let text = |key: &'static str| match members.get(key) {
             Some(Json::String(text)) => Ok(&**text),
-            Some(other) => Err(expected("a text", other).inside(key)),
-            None => Err(Error::value(WANTED, format!("no `{key}`"))),
+            Some(other) => Err(expected("a string", other).inside(key)),
+            None => Err(Error::value(WANTED, format!("a line without `{key}`"))),
         };
         let name = text("name")?;
         if NoteKind::ALL.iter().any(|kind| kind.name() == name) {
@@ -48,7 +48,8 @@ impl<'l> Line<'l> {
                 return Err(Error::value(wanted, format!("\"{other}\"")).inside("from"));
             }
         };
-        let fields = members.get("fields").ok_or_else(|| Error::value(WANTED, "no `fields`"))?;
+        let fields =
+            members.get("fields").ok_or_else(|| Error::value(WANTED, "a line without `fields`"))?;
         if members.contains_key("error") && !members.contains_key("payload") {
             let problem =
                 "the message could not be decoded, and without `payload` its bytes are lost";

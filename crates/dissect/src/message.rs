@@ -16,7 +16,8 @@ use crate::line::Line;
 ///
 /// It borrows everything needed to decode it: the connection's buffer, keys and definitions.
 pub trait Message: fmt::Debug {
-    /// Appends the dotted name: `auth.AcctLoginRequest`. An unknown name is replaced by its number.
+    /// Appends the dotted name: `auth.AcctLoginRequest`. The message's number replaces an unknown
+    /// name.
     fn push_name(&self, name: &mut String);
 
     /// Appends the names of the messages inside this one, outermost first, each preceded by a
@@ -74,11 +75,11 @@ pub trait Message: fmt::Debug {
     /// uses.
     ///
     /// # Errors
-    /// Value, if the fields do not fit, or if this kind of piece cannot be encoded.
+    /// `Value` if the fields do not fit, or if this kind of piece cannot be encoded.
     fn encode(&self, fields: &Json) -> Result<Vec<u8>>;
 
     /// An editor of single fields of the message with this [body](Self::body). `None` if the family
-    /// has none, or the message is not suited.
+    /// has none or the message is unsuitable.
     fn editor<'m>(&'m self, body: &[u8]) -> Option<Box<dyn FieldEditor + 'm>> {
         let _ = body;
         None
@@ -107,7 +108,8 @@ pub trait Message: fmt::Debug {
         None
     }
 
-    /// How to decode a part that is shown as bytes: `supply ... with --data`.
+    /// How to decode a part that is shown as bytes. Continues "2 messages" or "this is a message":
+    /// `shown as bytes: supply ... with --data`.
     fn advice(&self) -> Option<Cow<'static, str>> {
         None
     }

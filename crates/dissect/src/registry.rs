@@ -1,4 +1,4 @@
-//! The built-in families, and what uses all of them together.
+//! The built-in families, and functions that use all of them.
 
 use worldwire_core::{Diagnostic, FieldInfo, Names, Result};
 
@@ -58,7 +58,7 @@ impl Codec {
         types.iter().copied().filter(move |(name, _)| names(layout, name))
     }
 
-    /// What clients show to users for a value of one of those types.
+    /// What clients show to users for a value of a named type.
     #[must_use]
     pub fn value_text(&self, type_name: &str, value: i64) -> Option<&'static str> {
         self.vocabulary()?.value_text(type_name, value)
@@ -185,7 +185,7 @@ impl Definitions {
 
     /// Adds definitions from files, given as name with directories and content. Returns all errors
     /// and warnings, or `None` if no file holds definitions of a known kind. KI's type lists are
-    /// compiled separately, see [`KiObjects::set_classes`](crate::KiObjects::set_classes).
+    /// compiled separately; see [`KiObjects::set_classes`](crate::KiObjects::set_classes).
     ///
     /// Files that depend on each other, such as TERA definitions with includes, must be passed in
     /// one call. A file replaces an earlier one of the same name.

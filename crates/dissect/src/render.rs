@@ -49,7 +49,7 @@ pub enum Format {
 pub enum TextForm {
     /// Nothing. Needs no tree.
     Name,
-    /// The most telling values, on the same line; see [`Item::push_info`].
+    /// The most informative values, on the same line; see [`Item::push_info`].
     Info {
         /// The maximum number of columns of a line, including what precedes it in the output.
         width: Option<usize>,
@@ -148,9 +148,9 @@ fn write_text(
     }
 }
 
-/// Appends the most telling values to a line, as far as they fit.
+/// Appends the most informative values to a line, as far as they fit.
 fn push_info(item: &Item<'_>, name: &str, tree: &Tree<'_>, width: Option<usize>, out: &mut String) {
-    /// Less would show only a part of a name.
+    /// Anything less would show only part of a name.
     const LEAST: usize = 12;
     let end = out.len();
     let room = width.map(|width| {
@@ -327,7 +327,7 @@ fn left(text: &str, width: usize, out: &mut String) {
     pad(width.saturating_sub(text.len()), BLANKS, out);
 }
 
-/// Appends blanks or leading zeros.
+/// Appends spaces or leading zeros.
 fn pad(mut count: usize, fill: &str, out: &mut String) {
     while count > 0 {
         let part = fill.get(..count).unwrap_or(fill);

@@ -20,7 +20,7 @@ use crate::message::Message;
 /// A session does not depend on captures. Segments of a capture, a proxy's traffic and a server's
 /// log are all valid input.
 pub trait Session: fmt::Debug + Send {
-    /// Handles input from a side, and passes on the items decoded from it. Each call should be one
+    /// Handles input from a side and passes on the items decoded from it. Each call should be one
     /// segment of a stream, because messages tend to start with a segment.
     fn input(&mut self, stamp: Stamp, from: Side, input: Input<'_>, out: &mut dyn FnMut(Item<'_>));
 
@@ -41,14 +41,14 @@ pub trait Session: fmt::Debug + Send {
         None
     }
 
-    /// Copies the session, so that the rest of the conversation can be read again from here. Returns
-    /// the copy, and about how many bytes it takes. `None` if it cannot be copied now, because it
-    /// [waits](Self::waits) or much of a message is missing, or at all.
+    /// Copies the session so that the rest of the conversation can be read again from here. Returns
+    /// the copy and its approximate size in bytes. `None` if it cannot be copied at all, or not now
+    /// because it [waits](Self::waits) or much of a message is missing.
     fn fork(&self) -> Option<(Box<dyn Session>, usize)> {
         None
     }
 
-    /// Learns all facts known so far, and passes on items that had to wait. The fact the session
+    /// Learns all facts known so far and passes on items that had to wait. The fact the session
     /// waits for need not be among them.
     fn learn(&mut self, facts: &Facts, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         let _ = (facts, stamp, out);
@@ -89,7 +89,7 @@ pub trait Decider {
         None
     }
 
-    /// The message that [`added`](Self::added) returned last was added.
+    /// Reports that the message that [`added`](Self::added) last returned was added.
     fn was_added(&mut self, to: Side) {
         let _ = to;
     }
@@ -103,7 +103,7 @@ impl<F: FnMut(&Item<'_>) -> Decision<'static>> Decider for F {
     fn held(&mut self, _: HoldId) {}
 }
 
-/// Relays one conversation: reads it, and forwards it unchanged, changed or not at all.
+/// Relays one conversation: reads it and forwards it unchanged, changed or not at all.
 ///
 /// A breakpoint [holds](Answer::Hold) a message. The session keeps reading and reporting what
 /// follows until its limits are reached ([`is_paused`](Self::is_paused)). Later,
@@ -125,9 +125,9 @@ pub trait RelaySession: fmt::Debug + Send {
     /// Advances time to `now`.
     fn timeout(&mut self, now: Duration, stamp: Stamp, decider: &mut dyn Decider);
 
-    /// Continues where the session had to stop: queues what can leave now, and reads on if the side
-    /// was [paused](Self::is_paused). Call it after [`poll_transmit`](Self::poll_transmit) made
-    /// room, and after [`release`](Self::release).
+    /// Continues where the session had to stop: queues what can leave now, and continues reading if
+    /// the side was [paused](Self::is_paused). Call it after [`poll_transmit`](Self::poll_transmit)
+    /// made room, and after [`release`](Self::release).
     fn resume(&mut self, stamp: Stamp, decider: &mut dyn Decider);
 
     /// Decides on a held message. It leaves with the next [`resume`](Self::resume), input or
@@ -152,7 +152,7 @@ pub trait RelaySession: fmt::Debug + Send {
         false
     }
 
-    /// Learns facts, and asks the decider about the items that had to wait. The driver calls this
+    /// Learns facts and asks the decider about the items that had to wait. The driver calls this
     /// while the session waits: after the input that made it wait, and whenever another
     /// conversation states a fact.
     fn learn(&mut self, facts: &Facts, stamp: Stamp, decider: &mut dyn Decider) {
@@ -165,7 +165,7 @@ pub trait RelaySession: fmt::Debug + Send {
     /// Adds a message to the conversation; see [`Inject::inject`].
     ///
     /// # Errors
-    /// Those of [`Inject::inject`]. [`SendError::Role`], if the family's relays
+    /// Those of [`Inject::inject`]. [`SendError::Role`] if the family's relays
     /// [cannot](Self::can_inject).
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError>;
 
@@ -308,7 +308,7 @@ const CANNOT_INJECT: SendError =
 type InjectFn<S> = fn(&mut S, Side, &[u8]) -> Result<(), SendError>;
 
 impl<C: Connection, I: Interpreter<C>> Watched<C, I> {
-    /// A session around a connection, which must be an observer or a relay.
+    /// Creates a session for a connection, which must be an observer or a relay.
     pub fn new(connection: C, interpreter: I) -> Self {
         Self { connection, interpreter, inject: None }
     }
@@ -412,7 +412,7 @@ where
 }
 
 impl<C: Connection<Sender: Forward> + fmt::Debug + Send, I: Interpreter<C>> Watched<C, I> {
-    /// Emits all events, and carries out the answers to them.
+    /// Emits all events and carries out the answers to them.
     fn emit_deciding(&mut self, stamp: Stamp, decider: &mut dyn Decider) {
         const UNCHANGED: Answer = Answer::Decide(Decision::AsIs);
         let inject = self.inject;

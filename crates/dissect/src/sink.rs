@@ -10,7 +10,7 @@ pub trait Sink: Default + Send {
     /// A full sink that is being merged into another, from the front.
     type Source;
 
-    /// How much was collected, in units of the sink's choice. Pieces are delimited by it.
+    /// How much was collected, in units of the sink's choice. These lengths delimit pieces.
     fn len(&self) -> usize;
 
     /// Whether nothing has been collected.
@@ -42,7 +42,7 @@ impl Sink for String {
     }
 
     fn expect(&mut self, items: usize) {
-        /// The length of a brief line, with some to spare for events that produce several.
+        /// The length of a brief line, with some room to spare for events that produce several.
         const LINE: usize = 96;
         self.reserve(items * LINE);
     }

@@ -36,8 +36,8 @@ pub trait Vocabulary: fmt::Debug + Sync {
         Vec::new()
     }
 
-    /// What fields hold, if all fields of that name hold the same. A comparison with anything else
-    /// can never match, so it is an error.
+    /// What fields hold, if all fields of that name hold the same kind of value. A comparison with
+    /// anything else can never match, so it is an error.
     fn kinds<'d>(&self, definitions: &'d Definitions) -> Vec<(&'d str, ValueKind)> {
         let _ = definitions;
         Vec::new()
@@ -173,7 +173,7 @@ pub struct ClassRow {
     pub sender: &'static str,
     /// A qualification: `abstract`, `unused` or `layout unknown`; usually empty.
     pub status: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub doc: &'static str,
     /// Its fields; `None` if the layout is unknown.
     pub fields: Option<fn() -> Vec<FieldInfo>>,

@@ -118,7 +118,7 @@ function edit(held) {
   open({ held, fields: fields ?? {}, original: "" }, held.name, drafts.get(keyOf(held)));
 }
 
-/** Keeps the edits of the shown message. */
+/** Keeps the shown message's edits. */
 function keepDraft() {
   if (!edited?.held) return;
   const key = keyOf(edited.held);
@@ -193,7 +193,7 @@ function changed() {
   refresh();
 }
 
-/** Another message is composed, so its bytes are not compared with those of the one before. */
+/** A new message is being composed, so its bytes are not compared with the previous one's. */
 function renamed() {
   if (edited) edited.original = "";
   changed();
@@ -346,7 +346,7 @@ byId("template").addEventListener("click", async () => {
   const wanted = name.value.trim();
   try {
     const found = await template(wanted);
-    if (!found) return report(`the capture has no ${wanted || "such message"} whose fields could be used`);
+    if (!found) return report(`the capture has no ${wanted || "such message"} whose fields can be copied`);
     const line = parse(found.line ?? "{}");
     const fields = line !== null && typeof line === "object" && "fields" in line ? line.fields : {};
     compose(found.name, fields ?? {}, found.from === "client" ? "server" : "client");
@@ -419,7 +419,7 @@ hold.addEventListener("keydown", async (event) => {
     await ask({ request: "pause", filters: filter ? [filter] : [] });
     setAttribute(hold, "aria-invalid", null);
     setText(byId("hold-problem"), "");
-    set("message", filter ? `messages that match ${filter} are held from now on` : "no further messages are held");
+    set("message", filter ? `messages that match ${filter} will be held` : "no further messages are held");
   } catch (error) {
     setAttribute(hold, "aria-invalid", true);
     setLines(byId("hold-problem"), error instanceof Error ? error.message : String(error));

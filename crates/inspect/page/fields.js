@@ -1,4 +1,4 @@
-// The fields of a message, as a tree beside its bytes.
+// The fields of a message, as a tree next to its bytes.
 
 import { byId, element, gridHead, setAttribute, setText, visible } from "./dom.js";
 import { places } from "./paths.js";
@@ -157,7 +157,7 @@ watch(["detail"], () => {
   if (detail?.note !== undefined) notices.push(detail.note);
   if (detail?.error) notices.push(`! ${detail.error}`);
   for (const remark of detail?.remarks ?? []) notices.push(`! shown as bytes: ${remark}`);
-  if (detail?.advice) notices.push(`To decode more, ${detail.advice}`);
+  if (detail?.advice) notices.push(`This is a message ${detail.advice}`);
   if (detail && detail.nodes.length < detail.node_count) {
     notices.push(`Only the first ${detail.nodes.length} of ${detail.node_count} fields are shown`);
   }

@@ -38,7 +38,7 @@ export class Form {
     this.value = value;
     this.entries = [];
     const parts = this.parts(value, "", (changed) => (this.value = changed));
-    const none = name ? "This message has no fields." : "Enter the name of a message. Template then fills in the fields of the latest one with that name.";
+    const none = name ? "This message has no fields." : "Enter the name of a message. Template then fills in the fields of the latest message with that name.";
     if (parts.length === 0) parts.push(element("p", {}, none));
     this.root.replaceChildren(...parts);
   }

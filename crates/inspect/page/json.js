@@ -95,7 +95,7 @@ export function format(value, indent = "") {
 }
 
 /**
- * Writes JSON without blanks.
+ * Writes JSON without spaces.
  * @param {Json} value
  * @returns {string}
  */

@@ -64,15 +64,15 @@ export class LazyTree {
     });
   }
 
-  /** Loads the tree from its root again. */
+  /** Reloads the tree from its root. */
   reload() {
     this.loading = this.loadRoot();
     return this.loading;
   }
 
   /**
-   * Lists what a text field asks for, which `load` reads. Enter and ↓ go to the list, and open its first row
-   * if none is chosen, once the list is the one for the text.
+   * Lists the results for a text field's query, which `load` reads. Once the list matches the text, Enter and ↓
+   * go to it and open its first row if none is chosen.
    * @param {HTMLInputElement} input
    */
   searchWith(input) {

@@ -1,4 +1,4 @@
-// Bookmarks and notes, which the server saves beside the capture.
+// Bookmarks and notes, which the server saves next to the capture.
 
 import * as api from "./api.js";
 import { byId, debounce, element, inputById, setAttribute } from "./dom.js";
@@ -25,7 +25,7 @@ async function load() {
 const save = debounce(200, async () => {
   try {
     tag = await api.saveNotes(values.notes, tag);
-    set("message", "notes saved beside the capture");
+    set("message", "notes saved next to the capture");
   } catch (error) {
     if (!(error instanceof api.Refused && error.status === 412)) return report(error);
     await merge();

@@ -126,7 +126,7 @@ async function toggle() {
 async function begin(file) {
   const object = parse((await api.archiveObject(file.file)).object);
   const { changed } = await api.encodeObject(file.file, compact(object));
-  if (changed) throw new Error("the object cannot be edited, because this page does not preserve all of its values");
+  if (changed) throw new Error("the object cannot be edited because this page cannot preserve all of its values");
   return { file: file.file, path: file.path, steps: [object], at: 0, saved: object, key: "", problem: "" };
 }
 
@@ -230,7 +230,7 @@ const confirm = button("Save");
 const cancel = button("Cancel");
 const dialog = element("dialog", { id: "save-copy", "aria-labelledby": "save-title" },
   element("h2", { id: "save-title" }, "Save a copy"),
-  element("p", {}, "The copy is a new file beside the archive. The archive itself stays as it is."),
+  element("p", {}, "The copy is a new file next to the archive. The archive itself is not changed."),
   list,
   element("label", { class: "flag" }, only, onlyLabel),
   element("label", { class: "field" }, element("span", {}, "Name"), named),

@@ -207,5 +207,5 @@ watch(["row"], draw);
 new ResizeObserver(() => void load()).observe(canvas);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 
-/** Loads the rates again, because the filter has found more rows. */
+/** Reloads the rates because the filter has found more rows. */
 export const refresh = () => void load();

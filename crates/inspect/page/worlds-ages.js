@@ -240,7 +240,7 @@ choice.addEventListener("change", () => void choose());
 
 const reading = new Refresh(refresh);
 
-/** Lists the ages again while the capture is read. */
+/** Reloads the list of ages while the capture is read. */
 async function refresh() {
   try {
     const found = await api.ages();

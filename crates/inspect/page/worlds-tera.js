@@ -1,5 +1,5 @@
-// TERA's opcodes without a name: the definitions that fit them, what each makes of a message, and a map
-// with the accepted names.
+// TERA opcodes without a name: the definitions that fit them, how each decodes a message, and a map with
+// the accepted names.
 
 import * as api from "./api.js";
 import { element, gridHead, gridRow, setAttribute, setText } from "./dom.js";
@@ -21,7 +21,7 @@ const MAX_BYTES = 1024;
 const COLUMNS = ["Opcode", "From", "Messages", "Bytes", "Best definition", "Accepted"];
 
 const about = element("span", { role: "status", "aria-label": "Opcodes found" });
-const again = element("button", { type: "button" }, "Read again");
+const again = element("button", { type: "button" }, "Reload");
 const save = element("button", { type: "button", disabled: "" }, "Export map");
 const scroller = element("div", { id: "opcodes", class: "rows", role: "grid", "aria-label": "Unknown opcodes", tabindex: 0 });
 const detail = element("section", { class: "candidates", "aria-label": "Candidates" });
@@ -117,7 +117,7 @@ function describe() {
   setText(about, parts.join(" · "));
 }
 
-/** Ranks the definitions for one opcode after the other, while the list is the same. */
+/** Ranks the definitions for one opcode after another, as long as the list does not change. */
 async function rankAll() {
   const { opcodes } = board;
   for (const of of opcodes) {
@@ -193,7 +193,7 @@ function candidate(of, found, it) {
     void layouts(of, found);
   });
   const against = Object.entries(it.notes).map(([kind, count]) => `${kind} in ${grouped(count)}`);
-  if (it.mapped !== null) against.push(`the map has it as ${it.mapped}`);
+  if (it.mapped !== null) against.push(`${it.mapped} in the map`);
   if (it.error) against.push(it.error);
   const isAccepted = accepted.get(keyOf(of)) === it.name;
   const accept = element("button", { type: "button", "aria-label": `Accept ${it.title}`, "aria-pressed": isAccepted }, "Accept");
@@ -208,7 +208,7 @@ function candidate(of, found, it) {
 function decide(of, it) {
   const same = [...accepted].find(([key, name]) => name === it?.name && key !== keyOf(of) && key.startsWith(`${of.build}:`));
   if (same) return report(`${it?.name} is already accepted for opcode ${same[0].split(":")[1]}`);
-  if (it && it.mapped !== null) return report(`the map has ${it.name} as ${it.mapped}`);
+  if (it && it.mapped !== null) return report(`${it.name} is already opcode ${it.mapped} in the map`);
   if (it) accepted.set(keyOf(of), it.name);
   else accepted.delete(keyOf(of));
   set("message", it ? `accepted ${it.name} for opcode ${of.opcode}; Export map saves it` : `opcode ${of.opcode} is unnamed again`);
@@ -219,7 +219,7 @@ function decide(of, it) {
   if (pressed instanceof HTMLElement) pressed.focus();
 }
 
-/** Keeps the accepted names as long as the tab is open, even if it is loaded again. */
+/** Keeps the accepted names as long as the tab is open, even if it is reloaded. */
 function keep() {
   sessionStorage.setItem(storage(), JSON.stringify([...accepted]));
   changed();
@@ -295,7 +295,7 @@ save.addEventListener("click", async () => {
     link.click();
     link.remove();
     setTimeout(() => URL.revokeObjectURL(url), 10_000);
-    set("message", `exported ${counted(names.length, "new name")} and those of the map as ${file}`);
+    set("message", `exported ${counted(names.length, "new name")} and the map's names as ${file}`);
   } catch (error) {
     report(error);
   }

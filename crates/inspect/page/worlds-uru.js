@@ -93,8 +93,8 @@ async function shardRoots() {
 }
 
 /**
- * Finds nodes of a shard by number, by the name of a player or age, or by a whole text, and those shown
- * before by a part of their names. `isLimited` says that a limit was reached, so nodes may be missing.
+ * Finds a shard's nodes by number, by the name of a player or age, or by complete text, and nodes shown
+ * earlier by part of their names. If `isLimited` is true, a limit was reached and nodes may be missing.
  * @param {string} text
  */
 async function shardSearch(text) {
@@ -324,7 +324,7 @@ tree.searchWith(search);
 
 const reading = new Refresh(refresh);
 
-/** Loads the roots again while the capture is read, unless something in the tree is open. */
+/** Reloads the roots while the capture is read, unless something in the tree is open. */
 async function refresh() {
   const isTouched = tree.lines.some((line) => line.isOpen) || tree.list.cursor >= 0;
   if (isShard() ? tree.lines.length > 0 : isTouched) return;

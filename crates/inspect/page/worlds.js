@@ -37,7 +37,7 @@ export function register(view) {
   byId("main").append(panel);
 }
 
-/** Loads a view again while the capture is read, but not for every event. */
+/** Reloads a view while the capture is read, but not for every event. */
 export class Refresh {
   /** @param {() => unknown} load */
   constructor(load) {

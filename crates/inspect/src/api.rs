@@ -32,7 +32,7 @@ type Outcome<T> = Result<T, Refusal>;
 
 /// The maximum number of rows that one request lists.
 const MAX_ROWS: usize = 1000;
-/// The maximum length of a filter or search, in bytes; the same as for all filters.
+/// The maximum length of a filter or search in bytes, as for all filters.
 const MAX_FILTER: usize = 65_536;
 
 pub(crate) fn router(state: Arc<State>) -> Router {
@@ -65,7 +65,7 @@ pub(crate) fn router(state: Arc<State>) -> Router {
 /// Converts errors from the web framework, such as those about unreadable numbers, to the API's
 /// form.
 async fn as_json(response: Response) -> Response {
-    /// The maximum length of an error; the framework's are short.
+    /// The maximum length of an error; the framework's errors are short.
     const MAX_TEXT: usize = 4_096;
     let status = response.status();
     let kind = response.headers().get(CONTENT_TYPE);
@@ -84,11 +84,11 @@ pub(crate) struct CaptureStatus {
     /// The version of the API.
     api: u32,
     file: String,
-    /// The size of the file, and how much of it has been read.
+    /// The size of the file and how much of it has been read.
     size: u64,
     bytes: u64,
     complete: bool,
-    /// Whether rows are added when the file grows, and whether all rows so far are present.
+    /// Whether rows are added when the file grows and whether all rows so far are present.
     following: bool,
     caught_up: bool,
     /// Whether another program has changed the file since.
@@ -96,7 +96,7 @@ pub(crate) struct CaptureStatus {
     /// The running program that is watched, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     live: Option<&'static str>,
-    /// The names of the views of worlds that the page can show.
+    /// The names of the world views that the page can show.
     views: Vec<&'static str>,
     /// The archive that is shown instead of a capture, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,7 +105,8 @@ pub(crate) struct CaptureStatus {
     conversations: usize,
     problems: u64,
     warnings: u64,
-    /// Gaps in all conversations, and those that have no row because nothing was decoded.
+    /// The number of gaps in all conversations, and of those without a row because nothing was
+    /// decoded.
     gaps: u64,
     gaps_without_rows: u64,
     /// The options with which `worldwire encode` uses the same definitions, for a shell.
@@ -277,7 +278,7 @@ async fn position(
     Ok(Json(state.busy(find).await?))
 }
 
-/// The refusal of a body that is too long, or not the expected JSON.
+/// Refuses a body that is too long or is not the expected JSON.
 pub(crate) fn unreadable(error: &JsonRejection) -> Refusal {
     match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(error.status(), error.body_text()),
@@ -291,7 +292,7 @@ pub(crate) fn unreadable(error: &JsonRejection) -> Refusal {
 struct Request {
     filter: String,
     search: String,
-    /// Whether the search distinguishes upper and lower case.
+    /// Whether the search is case-sensitive.
     match_case: bool,
     stream: Option<u64>,
 }

@@ -1,5 +1,5 @@
 //! Checkpoints: places in the capture where reading can start. Conversations that begin later can
-//! be read from there, and so can the rest of those whose state was copied.
+//! be read from there, and so can the rest of any conversation whose state was copied.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ pub(crate) struct Checkpoints(Mutex<Kept>);
 #[derive(Debug, Default)]
 struct Kept {
     places: Vec<Place>,
-    /// Their estimated memory.
+    /// The estimated memory of all places.
     bytes: u64,
     /// The copied states of each conversation, in order.
     forks: HashMap<u64, Vec<Forked>>,
@@ -48,7 +48,7 @@ struct Forked {
 }
 
 impl Kept {
-    /// Drops every second copy of each conversation, to make room in a file that grows.
+    /// Drops every second copy of each conversation to make room as the file grows.
     fn thin(&mut self) {
         let Self { forks, fork_bytes, fork_count, .. } = self;
         for forks in forks.values_mut() {
@@ -85,13 +85,13 @@ pub(crate) struct Beginning {
 
 /// The distance between checkpoints, in bytes of the file, if memory allows.
 const DISTANCE: u64 = 2 << 20;
-/// The maximum estimated memory of all checkpoints, and of all copied states.
+/// The maximum estimated memory of all checkpoints and of all copied states.
 const MAX_BYTES: u64 = 32 << 20;
 const MAX_FORK_BYTES: u64 = 64 << 20;
-/// The estimated memory of a checkpoint, and of each conversation in it.
+/// The estimated memory of a checkpoint and of each conversation in it.
 const PLACE: u64 = 4 << 10;
 const CONVERSATION: u64 = 512;
-/// The estimated memory of a copied state, before there is one.
+/// The estimated memory of a copied state while none exists yet.
 const FORK: u64 = 16 << 10;
 
 impl Checkpoints {
@@ -103,7 +103,7 @@ impl Checkpoints {
         at >= last.saturating_add(DISTANCE) && kept.bytes <= share(MAX_BYTES, at, recording)
     }
 
-    /// Adds a place, and copies the states of open conversations as far as memory allows, starting
+    /// Adds a place and copies the states of open conversations as far as memory allows, starting
     /// with those whose last copy is the oldest. The copies are used once they are
     /// [kept](Self::keep).
     pub(crate) fn add(

@@ -52,7 +52,7 @@ const PARTS: usize = 24;
 pub(crate) const MAX_LISTED: usize = 1000;
 
 impl Conversations {
-    /// Adds a conversation, or updates it with new facts.
+    /// Adds a conversation or updates it with new facts.
     pub(crate) fn set(&mut self, overview: &Overview) {
         // The reader numbers conversations. The packets that open them limit the memory.
         let Ok(index) = usize::try_from(overview.stream) else { return };

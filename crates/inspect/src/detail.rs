@@ -13,7 +13,7 @@ use crate::message::Captured;
 
 /// The maximum number of fields of one message.
 const MAX_NODES: usize = 20_000;
-/// The maximum number of bytes of one layer, and of all layers.
+/// The maximum number of bytes of one layer and of all layers.
 const MAX_LAYER: usize = 1 << 20;
 const MAX_LAYERS: usize = 4 << 20;
 /// The maximum length of the value of a field, in characters or bytes.
@@ -58,7 +58,7 @@ struct Detail<'d> {
 pub(crate) struct Node<'d> {
     depth: u32,
     name: &'d str,
-    /// What it is: `record`, `number`, `text`.
+    /// The kind: `record`, `number`, `text`.
     kind: &'static str,
     /// The value as text output shows it.
     value: String,

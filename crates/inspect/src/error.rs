@@ -14,14 +14,14 @@ use worldwire_capture::CaptureError;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum InspectError {
-    /// The file cannot be opened, or is not a regular file.
+    /// The file cannot be opened or is not a regular file.
     File {
         /// Its path.
         path: PathBuf,
         /// The reason.
         source: io::Error,
     },
-    /// The file is not a capture, or is empty.
+    /// The file is not a capture or is empty.
     NoCapture {
         /// Its path.
         path: PathBuf,

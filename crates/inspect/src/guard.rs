@@ -1,4 +1,4 @@
-//! Admits only clients with the token, and only requests from the page itself.
+//! Admits only clients with the token and only requests from the page itself.
 //!
 //! The URL that the program prints contains a random token. The first request exchanges it for a
 //! cookie that other sites' pages cannot send or read (`SameSite=Strict`, `HttpOnly`). Other
@@ -27,7 +27,7 @@ pub(crate) struct Guard {
     address: SocketAddr,
 }
 
-/// The policy of the page, which has no inline code or style, and loads nothing from elsewhere.
+/// The policy of the page. The page has no inline code or style, and loads nothing from elsewhere.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
@@ -96,7 +96,7 @@ impl Guard {
         self.address.ip().is_loopback() || self.address.ip().is_unspecified()
     }
 
-    /// Whether the request has no origin, or the page's own.
+    /// Whether the request has no origin or the page's own.
     fn is_own_origin(headers: &HeaderMap) -> bool {
         let host = headers.get(header::HOST).and_then(|it| it.to_str().ok()).unwrap_or_default();
         let own = format!("http://{host}");

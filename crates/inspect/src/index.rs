@@ -43,7 +43,7 @@ pub(crate) struct Row {
     pub(crate) time: i64,
     /// The number of its packet; 0 if unknown or over 2^32.
     pub(crate) packet: u32,
-    /// Its conversation.
+    /// The message's conversation.
     pub(crate) stream: u32,
     /// How many rows of the same conversation precede it.
     pub(crate) ordinal: u32,
@@ -94,7 +94,7 @@ pub(crate) struct RowName {
     pub(crate) name: String,
 }
 
-/// Rows that share a start of their texts.
+/// Rows whose text positions are counted from the same start.
 #[derive(Debug)]
 struct Chunk {
     rows: Vec<Row>,
@@ -125,7 +125,7 @@ pub(crate) struct Index {
 
 /// Rows of one chunk: half a megabyte.
 const CHUNK: usize = 1 << 14;
-/// The maximum number of rows, which take two gigabytes.
+/// The maximum number of rows. Together, they take two gigabytes.
 pub(crate) const MAX_ROWS: usize = 1 << 26;
 /// The maximum number of different names. Rows with further names share the last one.
 const MAX_NAMES: usize = 1 << 14;
@@ -172,7 +172,7 @@ impl Index {
         })
     }
 
-    /// Adds a row. `text` is its most telling values, or the text of a note.
+    /// Adds a row. `text` is its most informative values, or the text of a note.
     pub(crate) fn push(&mut self, new: &NewRow, name: &str, text: &str) -> Result<(), IndexError> {
         if self.len() >= MAX_ROWS {
             return Err(IndexError::Rows);
@@ -261,7 +261,7 @@ impl Index {
         self.texts.read(start, chunk.text_start + u64::from(row.text_end))
     }
 
-    /// How many rows a conversation has so far, until the index is complete.
+    /// How many rows a conversation has so far. Valid until the index is complete.
     pub(crate) fn rows_of(&self, stream: u64) -> u32 {
         let stream = usize::try_from(stream).unwrap_or(usize::MAX);
         self.ordinals.get(stream).copied().unwrap_or(0)
@@ -282,9 +282,9 @@ impl Index {
         self.names.get(usize::from(row.name)).map_or("", |name| name.family)
     }
 
-    /// Takes row numbers, each with the packet and the name that its row should have. If the row
-    /// has others, the number is replaced by that of a row with this packet and name, if there is
-    /// one.
+    /// Corrects row numbers, each given with the packet and the name that its row should have. If
+    /// the row has a different packet or name, its number is replaced by a matching row's number,
+    /// if there is one.
     pub(crate) fn locate<'n>(&self, rows: impl Iterator<Item = (&'n mut u32, u64, &'n str)>) {
         let is_same = |row: &Row, packet: u64, name: &str| {
             u64::from(row.packet) == packet && self.name(row) == name
@@ -315,7 +315,7 @@ impl Index {
         all.reduce(|(first, last), (begin, end)| (first.min(begin), last.max(end)))
     }
 
-    /// Stops indexing, and states what is missing.
+    /// Stops indexing and records what is missing.
     pub(crate) fn complete(&mut self, fault: Option<String>) {
         self.is_complete = true;
         self.fault = fault;

@@ -135,7 +135,7 @@ impl Found {
 }
 
 impl Sink for Found {
-    /// The rows, the texts, and how much of these was merged.
+    /// The rows, their texts, and how much of the texts has been merged.
     type Source = (vec::IntoIter<FoundRow>, String, usize);
 
     fn len(&self) -> usize {

@@ -1,20 +1,20 @@
 //! Shows a capture in the browser: conversations, messages, a timeline, and each message's fields
-//! beside its bytes.
+//! next to its bytes.
 //!
-//! [`Inspector`] opens a capture and serves a page, and the JSON API and WebSocket that the page
-//! uses. It reads the capture once, in the background, and keeps a row of 32 bytes for each
+//! [`Inspector`] opens a capture and serves a page, along with the JSON API and WebSocket that the
+//! page uses. It reads the capture once, in the background, and keeps a row of 32 bytes for each
 //! message. Everything else is decoded from the file again when a client requests it. Instead of a
 //! capture, a page can show a [`KiArchive`].
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | `recording` | reads the capture; every reading sees the same bytes |
+//! | `recording` | reads the capture; every pass sees the same bytes |
 //! | `index`, `texts`, `indexer` | the rows, and the thread that collects them |
 //! | `selection` | filters and searches, as sets of rows |
 //! | `checkpoints`, `message`, `detail` | decode one message on demand |
 //! | `conversations`, `timeline` | summaries of rows |
 //! | `suggestions` | completes filters |
-//! | `export`, `notes` | output: exported files, and notes beside the capture |
+//! | `export`, `notes` | output: exported files, and notes stored next to the capture |
 //! | `live` | watches and controls a running program, such as a proxy |
 //! | `worlds` | views of a world as a whole |
 //! | `guard` | admits only clients with the token, and only the page's own requests |

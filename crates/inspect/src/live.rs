@@ -24,7 +24,7 @@ pub type Answering<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// The program that serves the page implements it, usually by passing requests to the interface that
 /// its operators use on the command line.
 pub trait Live: fmt::Debug + Send + Sync {
-    /// What it is, as the API names it: `proxy`.
+    /// Its kind, as the API names it, such as `proxy`.
     fn kind(&self) -> &'static str;
 
     /// The interval at which its state is checked while a page is open.
@@ -32,7 +32,7 @@ pub trait Live: fmt::Debug + Send + Sync {
         Duration::from_millis(200)
     }
 
-    /// The views of worlds that the page can show of it, with requests to [`perform`](Self::perform).
+    /// The views of its world that the page can show with requests to [`perform`](Self::perform).
     fn views(&self) -> &'static [&'static str] {
         &[]
     }

@@ -18,16 +18,16 @@ use crate::state::State;
 #[derive(Debug, Default)]
 pub(crate) struct Recent(Mutex<VecDeque<(usize, Arc<str>)>>);
 
-/// How many messages are kept, and their total size.
+/// How many messages are kept and their total size.
 const MAX_RECENT: usize = 256;
 const MAX_RECENT_BYTES: usize = 16 << 20;
-/// How many of each side's captured bytes are kept, to find those of a message.
+/// How many of each side's captured bytes are kept to find those of a message.
 const MAX_WIRE: usize = 1 << 20;
 
 /// One item of the conversation while it is read again.
 #[derive(Debug)]
 enum Part {
-    /// Another item.
+    /// Any other item.
     Other,
     /// An item with the requested message's time, packet, sender and length.
     Candidate {
@@ -42,7 +42,7 @@ enum Part {
     },
 }
 
-/// Captured bytes, and their position in the sender's stream.
+/// Captured bytes and their position in the sender's stream.
 #[derive(Debug)]
 pub(crate) struct Captured {
     pub(crate) at: u64,
@@ -70,8 +70,8 @@ pub(crate) fn message(state: &State, number: usize) -> Result<Arc<str>, Refusal>
     Ok(json)
 }
 
-/// Reads the conversation again. If `is_strict`, only a message that is reported at the same packet
-/// as before counts.
+/// Reads the conversation again. If `is_strict`, accepts only a message that is reported at the
+/// same packet as before.
 fn find(state: &State, row: &Row, number: usize, is_strict: bool) -> Option<String> {
     /// How many copied states are tried: a message of average length can span two places.
     const ATTEMPTS: usize = 3;
@@ -96,7 +96,7 @@ fn find(state: &State, row: &Row, number: usize, is_strict: bool) -> Option<Stri
 struct Found {
     json: String,
     captured: Option<Captured>,
-    /// Whether `captured` has all its bytes: those before the place where reading began are
+    /// Whether `captured` has all its bytes. Those before the place where reading began are
     /// missing.
     is_captured: bool,
 }
@@ -150,7 +150,7 @@ fn read_from(
     found
 }
 
-/// What an item is. The JSON of a candidate is still empty.
+/// The kind of an item. The JSON of a candidate is still empty.
 fn part(item: &Item<'_>, row: &Row, is_strict: bool) -> Part {
     if let ItemBody::Wire(wire) = item.body {
         let (bytes, is_datagram) = match wire {

@@ -1,4 +1,4 @@
-//! Bookmarks and notes, saved beside the capture.
+//! Bookmarks and notes, saved next to the capture.
 
 use std::collections::hash_map::DefaultHasher;
 use std::ffi::OsString;
@@ -35,8 +35,8 @@ pub(crate) struct NoteList {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RowNote {
     pub(crate) row: u32,
-    /// The row's packet and name, which find it again if rows are numbered differently, for example
-    /// because of other keys.
+    /// The row's packet and name. They find the row again if rows are numbered differently, for
+    /// example because different keys are used.
     #[serde(default)]
     pub(crate) packet: u64,
     #[serde(default)]
@@ -86,7 +86,7 @@ impl Notes {
         let most = MAX_FILE as u64 + 1;
         file.take(most).read_to_end(&mut bytes).map_err(|error| self.failed(&error))?;
         if bytes.len() > MAX_FILE {
-            return Err(self.refused(&format!("larger than {MAX_FILE} bytes")));
+            return Err(self.refused(&format!("is larger than {MAX_FILE} bytes")));
         }
         let list: NoteList =
             serde_json::from_slice(&bytes).map_err(|error| self.refused(&error.to_string()))?;
@@ -103,7 +103,7 @@ impl Notes {
         // An unreadable file must not be overwritten.
         let (_, Tag(now)) = self.read()?;
         if known.is_some_and(|known| known != now) {
-            let text = "the notes were changed elsewhere; read them again";
+            let text = "the notes were changed elsewhere; reload them";
             return Err(Refusal::new(StatusCode::PRECONDITION_FAILED, text));
         }
         let mut text = serde_json::to_vec_pretty(list).unwrap_or_default();
@@ -134,11 +134,13 @@ impl NoteList {
             return Err(Refusal::bad("version: only 1 is supported"));
         }
         if self.notes.len() > MAX_NOTES {
-            return Err(Refusal::bad(format!("notes: at most {MAX_NOTES}")));
+            return Err(Refusal::bad(format!("notes: at most {MAX_NOTES} are allowed")));
         }
         let is_long = |note: &RowNote| note.text.len() > MAX_TEXT || note.name.len() > MAX_TEXT;
         if let Some(index) = self.notes.iter().position(is_long) {
-            return Err(Refusal::bad(format!("notes[{index}]: text over {MAX_TEXT} bytes")));
+            return Err(Refusal::bad(format!(
+                "notes[{index}]: text is longer than {MAX_TEXT} bytes"
+            )));
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! The capture file. All readings see the same bytes, even if the file grows in the meantime. If it is
-//! followed, readings continue when it has grown.
+//! The capture file. All readings see the same bytes, even if the file grows in the meantime. If
+//! the file is followed, readings continue when it has grown.
 
 use std::collections::VecDeque;
 use std::fs::{File, Metadata};
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// How long packets wait for keys that follow them.
 const KEYS_TIME: Duration = Duration::from_millis(400);
 
-/// A capture, and how to read it.
+/// A capture and how to read it.
 #[derive(Debug)]
 pub(crate) struct Recording {
     path: PathBuf,
@@ -40,7 +40,7 @@ pub(crate) struct Recording {
     opened: FileVersion,
 }
 
-/// What shows that another program wrote to a file.
+/// Evidence that another program has written to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileVersion {
     length: u64,
@@ -66,14 +66,14 @@ impl Progress {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether everything so far has been read, and the reading waits until the file grows.
+    /// Whether everything so far has been read and the reading is waiting for the file to grow.
     pub(crate) fn is_waiting(&self) -> bool {
         self.is_waiting.load(Ordering::Acquire)
     }
 }
 
 impl Recording {
-    /// Opens a capture in a regular file. One that is followed may grow.
+    /// Opens a capture in a regular file. A followed file may grow.
     pub(crate) fn open(
         path: &Path,
         options: Options,
@@ -120,8 +120,8 @@ impl Recording {
         self.tail.is_some()
     }
 
-    /// Whether another program has changed the file since, other than by appending to one that is
-    /// followed.
+    /// Whether another program has changed the file since, other than by appending to a
+    /// followed file.
     pub(crate) fn is_changed(&self) -> bool {
         let Ok(about) = self.file.metadata() else { return true };
         match self.is_followed() {
@@ -144,7 +144,7 @@ impl Recording {
         Dissection::new(Options::clone(&self.options()))
     }
 
-    /// Looks for what was appended to a file that is followed, and learns the keys in it.
+    /// Looks for data appended to a followed file and learns the keys in it.
     pub(crate) fn grow(&self) {
         let Some(tail) = &self.tail else { return };
         let Ok(about) = self.file.metadata() else { return };
@@ -154,7 +154,7 @@ impl Recording {
             let mut changed = Options::clone(&options);
             match changed.keys.add(&keys) {
                 Ok(()) => *options = Arc::new(changed),
-                Err(error) => tracing::debug!(%error, "keys in the capture"),
+                Err(error) => tracing::debug!(%error, "cannot use the keys in the capture"),
             }
         }
         let visible = tail.visible(about.len(), Instant::now());
@@ -196,9 +196,9 @@ impl Recording {
         Part { file: Arc::clone(&self.file), at, end, progress: Arc::clone(progress) }
     }
 
-    /// Reads the capture from the beginning, and passes the result of each batch to `take`, with the
-    /// conversations that it closed, until `take` stops it. Returns the reason if the file could not be
-    /// read to its end.
+    /// Reads the capture from the beginning and passes the result of each batch to `take`, with the
+    /// conversations that the batch closed, until `take` stops it. Returns the reason if the file
+    /// could not be read to its end.
     ///
     /// `stops` is given if the reading should follow the file: it then waits for more at the end,
     /// until `stops` returns true.
@@ -334,7 +334,7 @@ struct Tail {
     searched: Option<Mark>,
     /// Where the last block of keys begins.
     last_keys: Option<u64>,
-    /// Earlier lengths of the file, and when they were seen.
+    /// Earlier lengths of the file and when they were seen.
     seen: VecDeque<(Instant, u64)>,
 }
 
@@ -371,7 +371,7 @@ impl Tail {
         (!keys.is_empty()).then_some(keys)
     }
 
-    /// How much of the file readings may see. A proxy writes the keys of a conversation only once
+    /// How much of the file may be read. A proxy writes the keys of a conversation only once
     /// they have been agreed on, so in a capture with keys, the conversation's first packets wait
     /// for its keys.
     fn visible(&mut self, length: u64, now: Instant) -> u64 {
@@ -394,7 +394,7 @@ impl Tail {
     }
 }
 
-/// Reads packets up to and including one, and passes the result of each batch to `take`, until
+/// Reads packets up to and including `last`, and passes the result of each batch to `take` until
 /// `take` stops it.
 pub(crate) fn read_until<S: Sink>(
     last: u64,
@@ -420,9 +420,9 @@ pub(crate) fn read_until<S: Sink>(
 
 /// Why no more packets are added to a batch.
 enum Filled {
-    /// It is full.
+    /// The batch is full.
     More,
-    /// The capture has ended; with an error if it is damaged.
+    /// The capture has ended, with an error if it is damaged.
     End(Option<CaptureError>),
 }
 
@@ -456,7 +456,7 @@ fn fill(
     }
 }
 
-/// Part of a file, read from a position of its own.
+/// Part of a file, with its own read position.
 #[derive(Debug)]
 pub(crate) struct Part {
     file: Arc<File>,

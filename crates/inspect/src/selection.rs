@@ -69,7 +69,7 @@ impl SelectionStatus {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Search<'s> {
     pub(crate) text: &'s str,
-    /// Whether upper and lower case differ.
+    /// Whether the search is case-sensitive.
     pub(crate) match_case: bool,
 }
 

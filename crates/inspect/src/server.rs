@@ -71,7 +71,7 @@ pub struct Inspector {
 }
 
 impl Inspector {
-    /// Opens a capture, and starts reading it in the background. Only the part of the file that
+    /// Opens a capture and starts reading it in the background. Only the part of the file that
     /// exists now is shown, even if the file grows, unless the settings say otherwise. The page
     /// reports any damage.
     ///

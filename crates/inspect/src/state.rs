@@ -49,9 +49,9 @@ pub(crate) struct State {
     is_closed: AtomicBool,
 }
 
-/// Requests that keep a thread busy at the same time.
+/// The maximum number of requests that keep a thread busy at the same time.
 const MAX_BUSY: usize = 4;
-/// WebSockets that are open at the same time.
+/// The maximum number of WebSockets open at the same time.
 const MAX_SOCKETS: usize = 128;
 
 impl State {
@@ -120,7 +120,7 @@ impl State {
         self.is_closed.load(Ordering::Relaxed)
     }
 
-    /// Runs something that keeps a thread busy, once a permit is free.
+    /// Runs work that keeps a thread busy, once a permit is free.
     pub(crate) async fn busy<R: Send + 'static>(
         self: &Arc<Self>,
         act: impl FnOnce(&Arc<Self>) -> Result<R, Refusal> + Send + 'static,

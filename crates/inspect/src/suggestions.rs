@@ -14,7 +14,7 @@ pub(crate) struct Vocabulary(OnceLock<Words>);
 struct Words {
     messages: Vec<String>,
     fields: Vec<String>,
-    /// The own fields of each message, by its name.
+    /// Each message's own fields, by message name.
     own: BTreeMap<String, Vec<String>>,
     /// The names that the values of a field have.
     values: Vec<(String, Vec<String>)>,
@@ -25,7 +25,7 @@ struct Words {
 pub(crate) struct Suggestion {
     /// The text that replaces the word.
     text: String,
-    /// What it is: `message`, `field`, `value`, `operator` or `word`.
+    /// The kind: `message`, `field`, `value`, `operator` or `word`.
     kind: &'static str,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Suggestions {
 const MAX_SUGGESTIONS: usize = 20;
 /// The maximum length of a filter that is completed, in bytes.
 const MAX_TEXT: usize = 4096;
-/// Words of the language, and metadata of messages.
+/// Words of the language and metadata of messages.
 const WORDS: &[&str] = &[
     "and",
     "or",
@@ -182,16 +182,16 @@ impl Words {
 /// How a name fits the typed word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fit {
-    /// It begins with the word.
+    /// The name begins with the word.
     Start,
-    /// It begins with the word in another case.
+    /// The name begins with the word, ignoring case.
     StartInAnyCase,
-    /// One of its parts after a dot begins with the word, in any case.
+    /// One of the name's parts after a dot begins with the word, in any case.
     Part,
 }
 
 impl Fit {
-    /// How a name fits a word, which is given in lower case too.
+    /// How a name fits a word. `lower` is the same word in lower case.
     fn of(name: &str, word: &str, lower: &str) -> Option<Self> {
         let starts = |name: &str| name.to_lowercase().starts_with(lower);
         if name.starts_with(word) {

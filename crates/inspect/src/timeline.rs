@@ -1,4 +1,4 @@
-//! Rates over time: how many messages of each name and sender.
+//! Rates over time: the number of messages by name and sender.
 
 use serde::Serialize;
 use worldwire_core::Side;
@@ -13,12 +13,12 @@ pub(crate) struct Timeline {
     to: String,
     /// The most frequent names with their senders, then one without a name for the others.
     series: Vec<Series>,
-    /// The intervals with gaps, and those with problems or warnings.
+    /// The intervals with gaps and those with problems or warnings.
     gaps: Vec<Mark>,
     problems: Vec<Mark>,
 }
 
-/// Messages of one name and sender.
+/// Messages with the same name and sender.
 #[derive(Debug, Serialize)]
 struct Series {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ struct Series {
 /// A row to mark.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Mark {
-    /// Its interval.
+    /// The row's interval.
     bucket: usize,
     row: usize,
 }
@@ -52,7 +52,7 @@ pub(crate) struct Period {
     pub(crate) buckets: usize,
 }
 
-/// Counts rows; only those in `chosen`, if given.
+/// Counts rows, or only those in `chosen` if given.
 pub(crate) fn timeline(index: &Index, chosen: Option<&[u32]>, period: Period) -> Timeline {
     let buckets = period.buckets.clamp(1, MAX_BUCKETS);
     let (first, last) = index.span().unwrap_or((0, 0));

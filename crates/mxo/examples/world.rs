@@ -4,7 +4,7 @@
 //! Run it with `cargo run -p worldwire-mxo --example world`. Then run a client in another terminal:
 //! `worldwire client mxo 127.0.0.1:10000`.
 //!
-//! The connection handles packets and acknowledgements. The replicator keeps the world, and works
+//! The connection handles packets and acknowledgements. The replicator keeps the world and works
 //! out what the client must be sent. The loop below passes each one's output to the other.
 
 use std::error::Error;

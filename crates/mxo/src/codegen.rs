@@ -8,12 +8,13 @@ use crate::login::{
 };
 use crate::rpc::{ClientRpc, ServerRpc};
 
-/// The source of a Python module with a dataclass for each message of a selection, or for all if the
-/// selection is empty. `auth`, `margin` and `rpc` select many messages, `auth.AuthRequest` and `Chat`
-/// one of a login and one of the world. The module needs the package `worldwire`.
+/// Generates the source of a Python module with a dataclass for each selected message; an empty
+/// selection selects all. `auth`, `margin` and `rpc` select many messages, `auth.AuthRequest`
+/// selects one login message, and `Chat` one message of the world. The module needs the package
+/// `worldwire`.
 ///
 /// # Errors
-/// A selected name that no message has.
+/// If no message has a selected name.
 ///
 /// ```
 /// let source = worldwire_mxo::codegen::python(&["ChatMessage".into()])?;
@@ -26,7 +27,7 @@ pub fn python(selection: &[String]) -> Result<String> {
         ("auth", "auth", AuthServerMessage::INFO),
         ("margin", "margin", MarginClientMessage::INFO),
         ("margin", "margin", MarginServerMessage::INFO),
-        // Their names have no prefix, because they are parts of packets.
+        // The names of RPC messages have no prefix, because these messages are parts of packets.
         ("rpc", "", ClientRpc::INFO),
         ("rpc", "", ServerRpc::INFO),
     ];

@@ -1,4 +1,4 @@
-//! MxO (The Matrix Online): distributed objects, and the connection around them.
+//! MxO (The Matrix Online): distributed objects, and the connections that carry them.
 //!
 //! ```
 //! use worldwire_core::{Reader, Side};
@@ -24,10 +24,10 @@
 //!
 //! | module | contents |
 //! | --- | --- |
-//! | [`types`] | the types of properties |
+//! | [`types`] | property types |
 //! | [`schema`] | tables of game objects and their properties |
 //! | [`message`] | object sections: creates, deletes and updates of views |
-//! | [`replica`] | a client's views, as sections change them |
+//! | [`replica`] | a client's views, kept up to date by sections |
 //! | [`replicator`] | a server's world, and the views that many clients have of it |
 //! | [`frame`](mod@frame) | datagrams of the game channel, and the framing of auth and margin |
 //! | [`rpc`] | the contents of RPC messages |
@@ -37,13 +37,13 @@
 //! | [`connection`] | the state machine: client, server, observer, relay |
 //! | [`codegen`] | typed Python for the messages |
 //!
-//! The feature `login` (clients and servers of the login, with RSA) is on by default. Without it, the
+//! The feature `login` (login clients and servers, with RSA) is on by default. Without it, the
 //! crate needs fewer than half as many dependencies and still encodes and decodes all messages.
 //!
 //! The example `world` combines a [`connection`] with a [`replicator`] and serves a world to one
 //! client: `cargo run -p worldwire-mxo --example world`.
 //!
-//! The facts come from recorded packets of the live service, and from emulators that the client
+//! The facts come from packets recorded on the live service and from emulators that the client
 //! accepts. Guesses are marked `Unverified:`.
 
 pub mod codegen;

@@ -57,8 +57,8 @@ offset_spaces! {
     4 u32;
 }
 
-/// Declares a struct of consecutive fields, some of which are preceded by their offsets, like
-/// [`record!`](worldwire_core::record).
+/// Like [`record!`](worldwire_core::record), declares a struct of consecutive fields, some of which
+/// are preceded by their offsets.
 ///
 /// Offsets count from the first byte of the message. `after N` states how many bytes of it precede
 /// the record. `@ u16 "name" of field;` before a field is the offset of a later one, or of the same

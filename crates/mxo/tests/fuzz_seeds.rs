@@ -1,5 +1,5 @@
 //! Runs every fuzz target over its seeds and a few thousand mutations, in bounded memory.
-//! `WORLDWIRE_FUZZ_RUNS` sets the number of runs.
+//! `WORLDWIRE_FUZZ_RUNS` sets the number of mutations.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 

@@ -62,7 +62,7 @@ impl Default for Options {
     }
 }
 
-/// Methods that read the counters of the same names.
+/// Declares methods that return the counters of the same names.
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
         $(#[$doc])*
@@ -206,7 +206,7 @@ impl<T: Send + 'static> OpenConnections<T> {
         }
     }
 
-    /// Waits for all connections to end, and cuts those that take too long.
+    /// Waits for all connections to end and cuts those that take too long.
     pub(crate) async fn shut_down(mut self) {
         self.stop.stop();
         if timeout(self.grace, all(&mut self.tasks)).await.is_err() {

@@ -97,7 +97,7 @@ pub enum End {
     Cut,
     /// The peer read nothing for too long.
     Stalled,
-    /// A relay held what a peer had sent for too long after the peer ended its stream.
+    /// After a peer ended its stream, a relay held the peer's data for too long.
     Abandoned,
     /// The connection machine or the application panicked, with this message. A worldwire defect.
     Panicked(String),

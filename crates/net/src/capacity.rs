@@ -58,7 +58,7 @@ struct InUse {
 #[derive(Debug)]
 pub struct Permit {
     shared: Arc<Shared>,
-    /// Unless it is from a proxy that has not named its client.
+    /// `None` for a proxy that has not named its client yet.
     network: Option<IpAddr>,
 }
 
@@ -76,7 +76,7 @@ impl Permits {
         Ok(permit)
     }
 
-    /// Acquires a permit for a client of a proxy, whose address is not known yet; see
+    /// Acquires a permit for a proxy's client whose address is not known yet; see
     /// [`Permit::name`].
     pub(crate) fn acquire_for_proxy(&self) -> Result<Permit, Refused> {
         let mut in_use = self.0.lock();
@@ -134,8 +134,8 @@ impl Drop for Permit {
     }
 }
 
-/// The address to count: an IPv6 address counts as its whole /64 network, because a household has
-/// one.
+/// The address to count: an IPv6 address counts as its whole /64 network, because a household
+/// usually has a whole network.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),

@@ -4,7 +4,8 @@ use core::time::Duration;
 
 use tokio::time::Instant;
 
-/// Measures time from a fixed start, as machines count it. All connections of a listener share one clock.
+/// Measures time from a fixed start, as machines count it. All connections of a listener share one
+/// clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(Instant);
 

@@ -6,7 +6,7 @@ use worldwire_core::testing::Target;
 
 use crate::proxy::{Header, parse};
 
-/// The maximum size of a header in bytes: 16, and 4,096 after them.
+/// The maximum size of a header in bytes: a fixed part of 16, then up to 4,096.
 const MAX_HEADER: usize = 4_112;
 
 /// Reads arbitrary bytes as the header of a proxied connection, as a listener does.
@@ -55,7 +55,7 @@ pub fn proxy_header(data: &[u8]) {
 pub const TARGETS: &[Target] =
     &[Target { name: "net_proxy_header", run: proxy_header, seeds: proxy_headers }];
 
-/// Headers of both versions, each with a first byte of the client's.
+/// Headers of both versions, each followed by the client's first byte.
 fn proxy_headers() -> Vec<Vec<u8>> {
     let addresses = ["192.0.2.7:40000", "[2001:db8::7]:40000"].map(|address| {
         let address: Option<SocketAddr> = address.parse().ok();

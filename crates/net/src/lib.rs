@@ -2,8 +2,8 @@
 //! [`Connection`](worldwire_core::connection::Connection), shared by all families.
 //!
 //! A connection machine does no I/O. A [`Driver`] connects it to a stream, a clock and an
-//! [`Application`]: the driver reads and writes, keeps the machine's deadlines, and calls the
-//! application with every event. A [`tcp::Listener`] or [`udp::Listener`] accepts connections, each
+//! [`Application`]: the driver reads and writes, keeps the machine's deadlines, and passes every
+//! event to the application. A [`tcp::Listener`] or [`udp::Listener`] accepts connections, each
 //! in its own task from the first byte, so a slow or silent peer never delays another.
 //!
 //! ```no_run
@@ -48,7 +48,7 @@
 //! # }
 //! ```
 //!
-//! # Map
+//! # Overview
 //!
 //! * [`Application`]: how a server or client uses a connection; [`End`]: how it ended;
 //! * [`Driver`]: one connection over one stream; [`Settings`]: its queue and time limits;
@@ -57,7 +57,7 @@
 //! * [`proxy`]: the PROXY protocol, for clients behind proxies;
 //! * [`Stop`]: graceful shutdown;
 //! * [`lossy`]: simulates a bad network;
-//! * [`mailbox()`]: bounded notices from other tasks;
+//! * [`mailbox()`]: a bounded queue of notices from other tasks;
 //! * [`LogLimiter`]: rate-limited log lines about frequent events;
 //! * [`reason()`]: operating-system errors as text.
 //!

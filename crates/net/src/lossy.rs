@@ -33,7 +33,7 @@ pub struct Conditions {
     pub seed: u64,
 }
 
-/// The minimum upper bound of the time that reordering adds.
+/// Reordering adds up to this much time even if four times the delay is less.
 const MIN_LATENESS: Duration = Duration::from_millis(50);
 /// Limit on datagrams in transit; beyond it, they are lost.
 const MAX_IN_FLIGHT: usize = 16_384;

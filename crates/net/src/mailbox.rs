@@ -1,4 +1,4 @@
-//! Bounded notices from other tasks.
+//! A bounded queue of notices from other tasks.
 
 use core::fmt;
 use core::future::pending;

@@ -46,13 +46,13 @@ pub enum Header {
 /// ```
 ///
 /// # Errors
-/// Malformed, if there is no such header; a limit, if it is longer than any proxy sends.
+/// `Malformed` if there is no such header; a limit if it is longer than any proxy sends.
 pub fn parse(bytes: &[u8]) -> Result<Header> {
     let begins = |with: &[u8]| bytes.iter().zip(with).all(|(found, wanted)| found == wanted);
     match bytes.len() {
         _ if !begins(TEXT) && !begins(BINARY) => {
             let found = bytes.get(..bytes.len().min(8)).unwrap_or_default().escape_ascii();
-            Err(Error::malformed("a header of the PROXY protocol", format!("\"{found}\"")))
+            Err(Error::malformed("a PROXY protocol header", format!("\"{found}\"")))
         }
         found if found < SHORTEST => Ok(Header::Needs(SHORTEST - found)),
         _ if begins(TEXT) => line(bytes),
@@ -110,7 +110,7 @@ fn binary(bytes: &[u8]) -> Result<Header> {
     let (command, family) = (at(12), at(13));
     if !matches!(command, 0x20 | 0x21) {
         let found = format!("{command:#04x}");
-        return Err(Error::malformed("version 2 and LOCAL or PROXY", found).at(12));
+        return Err(Error::malformed("version 2 with the command LOCAL or PROXY", found).at(12));
     }
     let rest = usize::from(u16::from_be_bytes([at(14), at(15)]));
     if rest > MAX_REST {

@@ -123,7 +123,9 @@ impl Listener {
                     Ok(Ok(connected)) => connected,
                     Ok(Err(error)) => {
                         let address = peer.address;
-                        tracing::warn!(%address, error = %reason(&error), "no server for a client");
+                        tracing::warn!(
+                            %address, error = %reason(&error), "cannot connect a client to the server"
+                        );
                         return End::Lost;
                     }
                     Err(panic) => return End::Panicked(panic),
@@ -152,7 +154,7 @@ impl Listener {
                     Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                     Err(error) => {
                         if let Some(count) = failures.count() {
-                            tracing::error!(%error, count, "connections cannot be accepted");
+                            tracing::error!(%error, count, "cannot accept connections");
                         }
                         sleep(OUT_OF_SOCKETS).await;
                     }
@@ -205,7 +207,7 @@ async fn opening(stream: &TcpStream, length: usize) -> io::Result<Vec<u8>> {
     Ok(opening)
 }
 
-/// Reads the address of a proxy's client, and counts the connection for it.
+/// Reads the address of a proxy's client and counts the connection for it.
 async fn client(
     stream: &mut TcpStream,
     proxy: SocketAddr,
@@ -213,7 +215,7 @@ async fn client(
 ) -> Result<SocketAddr, End> {
     let fault = |error| End::Fault { error: Box::new(error), state: "a proxy's header".to_owned() };
     let header = timeout(HEADER_TIME, header(stream)).await;
-    let late = |_| Error::malformed("a header of the PROXY protocol", "nothing for 5 s");
+    let late = |_| Error::malformed("", "no PROXY protocol header arrived within 5 s");
     let source =
         header.map_err(late).map_err(fault)?.map_err(|why| why.map_or(End::Lost, fault))?;
     let address = source.unwrap_or(proxy);

@@ -57,7 +57,7 @@ pub trait Datagrams: Send + Sync + 'static {
     /// Sends a datagram.
     fn send(&self, datagram: &[u8]) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// Waits for the next datagram, and copies it to the buffer. Returns its length. Dropping the
+    /// Waits for the next datagram and copies it to the buffer. Returns its length. Dropping the
     /// future loses nothing. After an error, the peer is gone.
     fn receive(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> + Send;
 }
@@ -72,7 +72,7 @@ impl Datagrams for UdpSocket {
     }
 }
 
-/// Receives datagrams, and maintains a connection for each peer.
+/// Receives datagrams and maintains a connection for each peer.
 #[derive(Debug)]
 pub struct Listener {
     socket: Arc<UdpSocket>,
@@ -164,7 +164,9 @@ impl Listener {
                     Ok(Ok(connected)) => connected,
                     Ok(Err(error)) => {
                         let address = peer.address;
-                        tracing::warn!(%address, error = %reason(&error), "no server for a client");
+                        tracing::warn!(
+                            %address, error = %reason(&error), "cannot connect a client to the server"
+                        );
                         return End::Lost;
                     }
                     Err(panic) => return End::Panicked(panic),
@@ -294,7 +296,7 @@ where
 
 /// The datagrams of one peer of a listener.
 struct Queue {
-    /// The first one, until it is read.
+    /// The first datagram, until it is read.
     opening: Option<Vec<u8>>,
     datagrams: mpsc::Receiver<Vec<u8>>,
     last: Vec<u8>,
@@ -329,7 +331,7 @@ impl<D: Datagrams> Receive for Reader<D> {
     const LINGERS: bool = false;
 
     async fn receive(&mut self) -> io::Result<Input<'_>> {
-        // An error means that nobody listens there, so the connection ends.
+        // An error means that nobody is listening there, so the connection ends.
         let length = self.socket.receive(&mut self.buffer).await?;
         Ok(Input::Datagram(self.buffer.get(..length).unwrap_or_default()))
     }

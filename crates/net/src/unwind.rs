@@ -6,7 +6,7 @@ use core::pin::pin;
 use core::task::Poll;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs a future, and returns the message if it panics.
+/// Runs a future and returns the message if it panics.
 ///
 /// After a panic, anything that the future borrowed may be inconsistent. Only the code that ends the
 /// connection may use it.

@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// The peers that have not yet shown that they receive what is sent to them. Beyond a number of
-/// them, the oldest is dropped, so that forged datagrams cannot occupy every connection.
+/// The peers that have not yet shown that they receive what is sent to them. Beyond a given number,
+/// the oldest is dropped, so that forged datagrams cannot occupy every connection.
 pub struct WaitingList {
     most: usize,
     /// The oldest first. Some may have stopped waiting.

@@ -1,4 +1,4 @@
-//! Headers of the PROXY protocol, against those of another implementation.
+//! Headers of the PROXY protocol, compared with another implementation.
 
 use std::net::{IpAddr, SocketAddr};
 

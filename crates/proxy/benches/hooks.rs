@@ -1,5 +1,5 @@
-//! How many messages a second pass through hooks in Python, in one conversation. Prints the rate,
-//! and the delay of single messages.
+//! Measures how many messages per second pass through Python hooks in one conversation, and how
+//! long single messages are delayed.
 //!
 //! `cargo bench -p worldwire-proxy --bench hooks`
 

@@ -1,8 +1,8 @@
-//! How many messages a second pass through rules, with the messages of the TERA and Uru samples: in
-//! a proxy without rules, with rules for other messages, and with rules on each message.
+//! Measures how many messages per second of the TERA and Uru samples pass through a proxy without
+//! rules, with rules for other messages, and with rules for every message.
 //!
 //! Every message of a recorded conversation is decided on a thousand times, so decryption and setup
-//! hardly count.
+//! hardly matter.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
@@ -25,13 +25,13 @@ use samples::{Sample, tera, uru};
 /// How many times each message is decided on.
 const TIMES: usize = 1_000;
 
-/// Rules on each message of TERA's sample.
+/// Rules for every message of TERA's sample.
 const SET_TERA: &str = "when C_CHAT or S_CHAT { set message = \"Hello, too!\" }\n\
     when C_START_SKILL { set w = 0.25 }\n\
     when S_SPAWN_USER { set alive = false }\n\
     when S_LOGIN_ACCOUNT_INFO { set accountId = accountId + 1 }\n\
     when C_LOGIN_ARBITER { set fields.name = \"x\" }\n";
-/// Rules on each message of Uru's sample.
+/// Rules for every message of Uru's sample.
 const SET_URU: &str = "when *Ping* { set pingTimeMs = 7 }\n\
     when uru and exists(transId) and not *Ping* { set transId = 9 }\n";
 const FILTER_TERA: &str = "when tera and channel == 4711 { drop }";

@@ -17,7 +17,7 @@ pub(crate) enum Command {
     Held { outcome: oneshot::Sender<Vec<HeldMessage>> },
     /// Decides what happens to a message held at a breakpoint, by its number.
     Decide { number: u64, choice: Choice, outcome: oneshot::Sender<Result<(), SendError>> },
-    /// Encodes a message without sending it, given the number of a held one, or its sender and name.
+    /// Encodes a message without sending it: a held one by number, or one of this sender and name.
     Encode {
         held: Option<u64>,
         from: Side,
@@ -32,7 +32,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Carries the command out. The task that sent it may have ended.
+    /// Carries out the command. The task that sent it may already have ended.
     pub(crate) fn carry_out(self, exchange: &mut Exchange) {
         match self {
             Self::Held { outcome } => drop(outcome.send(exchange.held())),

@@ -1,4 +1,4 @@
-//! Control of a running proxy by other tasks: its connections, and its held messages.
+//! Control of a running proxy by other tasks: its connections and its held messages.
 
 use core::time::Duration;
 use std::net::SocketAddr;
@@ -122,7 +122,7 @@ impl Control {
     /// Decides what happens to a held message, by its number.
     ///
     /// # Errors
-    /// [`ControlError::NotOpen`]; [`ControlError::NotHeld`]; [`ControlError::Send`], if the fields
+    /// [`ControlError::NotOpen`]; [`ControlError::NotHeld`]; [`ControlError::Send`] if the fields
     /// do not fit. The message then stays held.
     pub async fn decide(
         &self,
@@ -141,7 +141,7 @@ impl Control {
     /// Sends an additional message to a side, given by its name and fields.
     ///
     /// # Errors
-    /// [`ControlError::NotOpen`]; [`ControlError::Send`], if the message cannot be added.
+    /// [`ControlError::NotOpen`]; [`ControlError::Send`] if the message cannot be added.
     pub async fn add(
         &self,
         connection: u64,
@@ -159,7 +159,7 @@ impl Control {
     /// frame.
     ///
     /// # Errors
-    /// [`ControlError::NotOpen`]; [`ControlError::NotHeld`]; [`ControlError::Send`], if the fields
+    /// [`ControlError::NotOpen`]; [`ControlError::NotHeld`]; [`ControlError::Send`] if the fields
     /// do not fit.
     pub async fn encode(
         &self,

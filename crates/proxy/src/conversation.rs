@@ -21,7 +21,7 @@ use crate::record::Legs;
 #[derive(Debug)]
 pub(crate) struct SharedFacts {
     facts: Mutex<Facts>,
-    /// Changes with every fact.
+    /// Notifies conversations of every new fact.
     stated: watch::Sender<()>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Inputs {
 /// The maximum number of events that are handled before their output is written.
 const EVENTS_AT_ONCE: usize = 256;
 
-/// Waits for events, and appends all that have arrived. Returns how many; `None` if there are no
+/// Waits for events and appends all that have arrived. Returns how many; `None` if there are no
 /// hooks.
 async fn next(
     events: &mut Option<mpsc::Receiver<HookEvent>>,
@@ -66,11 +66,11 @@ pub(crate) struct Conversation {
     facts: Arc<SharedFacts>,
     stated: watch::Receiver<()>,
     inputs: Inputs,
-    /// Why the conversation woke up.
+    /// The command and the events that woke the conversation, if any did.
     command: Option<Command>,
     arrived: Vec<HookEvent>,
     listed: Listed,
-    /// Its place among the clients that have not answered anything yet, over UDP.
+    /// Over UDP, its place among the clients that have not answered anything yet.
     waiting: Option<Waiting>,
     /// Both sides, if they are recorded.
     legs: Option<Legs>,
@@ -81,7 +81,8 @@ pub(crate) struct Conversation {
     further_problems: LogLimiter,
 }
 
-/// How many problems of a conversation are logged one by one, and how often further ones are summarised.
+/// How many problems of a conversation are logged one by one, and how often the problems after
+/// them are summarised.
 const MAX_LOGGED: u32 = 20;
 const LOG_EVERY: Duration = Duration::from_secs(60);
 
@@ -144,7 +145,7 @@ impl Conversation {
         }
     }
 
-    /// Shares the facts that the last step stated, and logs its reports.
+    /// Shares the facts that the last step stated and logs its reports.
     fn settle(&mut self, now: Duration) {
         let facts = self.exchange.facts();
         if !facts.is_empty() {
@@ -254,14 +255,14 @@ impl Intermediary for Conversation {
             Some(1..) = next(&mut self.inputs.events, &mut self.arrived) => {}
             Ok(()) = self.stated.changed(), if waits => {}
             () = dropped(&mut self.waiting) => {
-                tracing::info!(connection = self.number, "dropped for newer clients");
+                tracing::info!(connection = self.number, "dropped to make room for newer clients");
                 self.exchange.close();
             }
         }
     }
 }
 
-/// Completes when a client that has not answered anything is dropped for newer ones.
+/// Completes when the client, which has not answered anything, is dropped for a newer client.
 async fn dropped(waiting: &mut Option<Waiting>) {
     match waiting {
         Some(place) => place.dropped().await,

@@ -1,4 +1,4 @@
-//! Decides what happens to the messages of an exchange: asks its handlers, and keeps the messages
+//! Decides what happens to the messages of an exchange: asks its handlers and keeps the messages
 //! that they hold.
 
 use core::fmt;
@@ -41,7 +41,7 @@ pub(crate) struct Desk {
     /// The places in the rules whose messages could not be added.
     refused: HashMap<Arc<str>, ProblemRate>,
     pub(crate) next_number: u64,
-    /// A hook ends the conversation.
+    /// A hook is ending the conversation.
     pub(crate) is_ending: bool,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Desk {
 pub(crate) struct Mark {
     /// The sender of the message; for an added one, the side that appears to send it.
     pub(crate) from: Side,
-    /// Whether it concerns the packet sent rather than the one received.
+    /// Whether the mark concerns the packet sent rather than the one received.
     pub(crate) leaves: bool,
     /// What was done: `changed auth.AgeReply`.
     pub(crate) text: String,
@@ -117,21 +117,21 @@ impl Desk {
         let Some((from, name)) = decided else { return };
         if is_full {
             let text = format!(
-                "{name} was forwarded as it was: more than {MAX_WAITING_BYTES} bytes of changed \
-                 and added messages wait"
+                "{name} was forwarded unchanged: more than {MAX_WAITING_BYTES} bytes of changed \
+                 and added messages are waiting"
             );
             return self.refuse(Some(ticket), Report::Problem(text));
         }
         self.note_decision(from, &name, &decision);
     }
 
-    /// Counts a message added to a side, and notes it for a recording.
+    /// Counts a message added to a side and notes it for a recording.
     pub(crate) fn note_addition(&mut self, to: Side) {
         self.counts.added += 1;
         self.mark(to.other(), true, "added", "a message");
     }
 
-    /// Counts a decision, and notes it for a recording.
+    /// Counts a decision and notes it for a recording.
     pub(crate) fn note_decision(&mut self, from: Side, name: &str, decision: &Decision<'_>) {
         self.counts.decided(decision);
         match decision {

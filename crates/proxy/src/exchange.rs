@@ -18,7 +18,7 @@ use crate::handler::{Effects, Finished, Handler, Report};
 use crate::held::{Held, HeldMessage};
 use crate::hook::{ConversationHooks, HookEvent};
 
-/// One conversation on its way through a proxy.
+/// One conversation that a proxy relays.
 ///
 /// Bytes, time and decisions go in; bytes, deadlines and [reports](Report) come out.
 pub struct Exchange {
@@ -119,8 +119,8 @@ impl Exchange {
         self.release_ready(stamp);
     }
 
-    /// Shows hooks the messages, after all handlers: hooks answer later, so no handler could see
-    /// their changes.
+    /// Shows messages to hooks after all handlers have seen them. Hooks answer later, so no handler
+    /// could see their changes.
     #[must_use]
     pub fn with_hooks(mut self, hooks: ConversationHooks) -> Self {
         self.desk.hooks = Some(hooks);
@@ -198,7 +198,7 @@ impl Exchange {
     /// `dissect --json`.
     ///
     /// # Errors
-    /// [`SendError::NotHeld`]; [`SendError::Encode`], if the fields do not fit. The message then
+    /// [`SendError::NotHeld`]; [`SendError::Encode`] if the fields do not fit. The message then
     /// stays held.
     pub fn edit(&mut self, number: u64, fields: Json) -> Result<(), SendError> {
         let found = self.desk.held.open().find(|(_, held)| held.number == number);
@@ -212,7 +212,7 @@ impl Exchange {
     /// a held message is given, otherwise like [`add_named`](Self::add_named).
     ///
     /// # Errors
-    /// [`SendError::NotHeld`]; [`SendError::Encode`], if the fields do not fit.
+    /// [`SendError::NotHeld`]; [`SendError::Encode`] if the fields do not fit.
     pub fn encode(
         &self,
         held: Option<u64>,
@@ -233,7 +233,7 @@ impl Exchange {
     /// Sends an additional message to a side, given by its name and fields, before any held ones.
     ///
     /// # Errors
-    /// Those of [`add`](Self::add); [`SendError::Encode`], if the fields do not fit.
+    /// Those of [`add`](Self::add); [`SendError::Encode`] if the fields do not fit.
     pub fn add_named(&mut self, to: Side, name: &str, fields: Json) -> Result<(), SendError> {
         let body = self.desk.coder.encode(to.other(), name, fields, None);
         self.add(to, &body.map_err(SendError::Encode)?)
@@ -249,7 +249,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Starts to note what the proxy does with messages, for [`marks`](Self::marks).
+    /// Starts noting what the proxy does with messages, for [`marks`](Self::marks).
     pub(crate) fn begin_marks(&mut self) {
         self.desk.marks = Some(Vec::new());
     }
@@ -315,7 +315,7 @@ impl Exchange {
         self.session.is_closed()
     }
 
-    /// Ends it. Messages that are still held are dropped, which is reported.
+    /// Ends the conversation. Messages that are still held are dropped and reported.
     pub fn close(&mut self) {
         self.session.close();
         self.desk.drop_held();
@@ -342,7 +342,7 @@ impl Exchange {
         Stamp { time: Time(self.epoch.0.saturating_add(nanos)), since: now, ..self.stamp }
     }
 
-    /// Tells handlers and hooks the time, and carries out what they request.
+    /// Tells handlers and hooks the time and carries out what they request.
     fn run_handlers(&mut self) {
         let now = self.desk.now;
         let mut effects = Effects::default();

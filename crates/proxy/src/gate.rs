@@ -1,4 +1,4 @@
-//! Admits clients: connects each to its server, and puts a relay in between.
+//! Admits clients: connects each to its server and puts a relay in between.
 
 use core::fmt;
 use core::time::Duration;
@@ -63,7 +63,7 @@ pub(crate) struct Open {
     counts: Arc<Mutex<Counts>>,
 }
 
-/// The maximum number of clients over UDP that have not answered anything yet. Beyond that, the
+/// The maximum number of UDP clients that have not answered anything yet. Beyond that, the
 /// oldest is dropped.
 pub(crate) const MAX_WAITING: usize = 1_024;
 /// The maximum number of commands waiting for a conversation.

@@ -37,7 +37,7 @@ pub trait Handler: fmt::Debug + Send {
 pub enum Next {
     /// The handler is done.
     Done,
-    /// The handler has changed the message, and must see it again.
+    /// The handler has changed the message and must see it again.
     Again,
 }
 
@@ -259,7 +259,8 @@ impl Effects {
         self.added.push((to, Addition::Named(name.to_owned(), fields, None)));
     }
 
-    /// The same, for a place in the rules. Its problems are reported at most once a minute.
+    /// Like [`add_named`](Self::add_named), for a place in the rules. The problems of each place
+    /// are reported at most once a minute.
     pub(crate) fn add_from_rule(&mut self, to: Side, name: &str, fields: Json, rule: &Arc<str>) {
         let rule = Some(Arc::clone(rule));
         self.added.push((to, Addition::Named(name.to_owned(), fields, rule)));

@@ -19,9 +19,9 @@ pub(crate) struct HeldMessages {
     sides: [BTreeSet<HoldId>; 2],
     /// Those that wait for hooks, by ticket.
     tickets: HashMap<u64, HoldId>,
-    /// Those that wait only for a time.
+    /// Those that wait only for a set time.
     timed: BTreeSet<(Duration, HoldId)>,
-    /// Those that can be released at once, in any order.
+    /// Those that can be released immediately, in any order.
     free: BTreeSet<HoldId>,
     /// The size of what they add and change, in bytes.
     waiting_bytes: usize,
@@ -33,7 +33,7 @@ pub(crate) struct Held {
     pub(crate) number: u64,
     pub(crate) name: String,
     pub(crate) from: Side,
-    /// How long it is held, besides the ticket.
+    /// How long it is held, apart from waiting for hooks.
     pub(crate) hold: Option<Hold>,
     /// It waits until its hooks finish this ticket.
     pub(crate) ticket: Option<u64>,
@@ -107,8 +107,8 @@ impl HeldMessages {
         self.messages.into_values()
     }
 
-    /// The next message that can be released. `full` are the sides whose next message waits for
-    /// room.
+    /// The next message that can be released. `full` says for which sides the next message waits
+    /// for room.
     pub(crate) fn next_ready(&mut self, now: Duration, full: [bool; 2]) -> Option<HoldId> {
         // Time only moves forward.
         while let Some(&(at, id)) = self.timed.first()
@@ -123,8 +123,8 @@ impl HeldMessages {
         Side::BOTH.into_iter().filter_map(first).chain(self.free.first().copied()).min()
     }
 
-    /// When the next one is released, if that depends only on time. What is due and still here
-    /// waits for room or for a decision about an earlier message.
+    /// When the next one is released, if that depends only on time. A message that is due but still
+    /// held waits for room or for a decision about an earlier message.
     pub(crate) fn next_due(&self, now: Duration) -> Option<Duration> {
         self.timed.iter().map(|(at, _)| *at).find(|at| *at > now)
     }
@@ -160,8 +160,8 @@ impl Held {
         self.ticket.is_none() && self.hold.is_none()
     }
 
-    /// Whether it waits until everything before it has been sent: additions would overtake earlier
-    /// messages, and the number of bytes waiting here is limited.
+    /// Whether it must wait until everything before it has been sent. Otherwise, additions would
+    /// overtake earlier messages. The number of bytes that wait for this reason is limited.
     fn is_ordered(&self) -> bool {
         !self.added.is_empty() || matches!(self.decision, Decision::Instead(_))
     }
@@ -214,7 +214,7 @@ mod tests {
         held
     }
 
-    /// The identifiers of held pieces, from low to high.
+    /// The identifiers of held pieces, in ascending order.
     fn ids(count: usize) -> Vec<HoldId> {
         let mut forwarding = Forwarding::new(Bounds::default());
         let id = |_| {
@@ -226,7 +226,7 @@ mod tests {
         (0..count).map(id).collect()
     }
 
-    /// Decides at random, in a way that keeps the order or not.
+    /// Makes a random decision, which may or may not preserve the order.
     fn decide(held: &mut Held, sampler: &mut Sampler) {
         match sampler.below(4) {
             0 => held.decision = Decision::instead(&[1, 2, 3]),

@@ -1,7 +1,7 @@
 //! KI: login, patch and zone servers, each at its own address.
 //!
 //! To send a client on, a server names the host and the ports of the next server in a message. The
-//! proxy opens a port for each such address, and replaces the address with its own.
+//! proxy opens a port for each such address and replaces the address with its own.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -65,7 +65,8 @@ impl Handler for Rewriter {
                 Ok(replaced) => is_changed |= replaced,
                 Err(error) => {
                     let name = passing.name;
-                    effects.problem(format!("{name}: no port for {}: {error}", address[0]));
+                    effects
+                        .problem(format!("{name}: cannot open a port for {}: {error}", address[0]));
                 }
             }
         }
@@ -85,7 +86,7 @@ impl Handler for Rewriter {
 }
 
 impl Rewriter {
-    /// Replaces one address. Returns whether there was one.
+    /// Replaces one address, if the message has it. Returns whether it does.
     fn replace(&self, [host, tcp, udp]: [&str; 3], fields: &mut Json) -> std::io::Result<bool> {
         let Some(Json::String(server)) = fields.get(host) else { return Ok(false) };
         // While a zone is being prepared, its address is empty.

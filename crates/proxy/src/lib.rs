@@ -1,10 +1,10 @@
-//! A proxy between clients and servers: it reads their conversations, and can change, drop, delay
+//! A proxy between clients and servers that reads their conversations and can change, drop, delay
 //! and add messages.
 //!
-//! A [`Proxy`] accepts clients, and connects each to the server that a [`World`] chooses, through a
-//! relay of the client's family, which decrypts both directions and re-encrypts them. A
-//! [`Handler`] sees every message and decides what happens to it. Unchanged messages are forwarded
-//! byte for byte, wherever the family allows it.
+//! A [`Proxy`] accepts clients and connects each to the server that a [`World`] chooses. The
+//! connection passes through a relay for the client's family, which decrypts and re-encrypts both
+//! directions. A [`Handler`] sees every message and decides what happens to it. Unchanged messages
+//! are forwarded byte for byte wherever the family allows it.
 //!
 //! ```
 //! use worldwire_proxy::{Effects, Handler, Next, Passing};

@@ -47,7 +47,7 @@ impl OpenPorts {
         Self { shared, at, options, signal, open: Mutex::default() }
     }
 
-    /// Opens a port, and relays its connections until the proxy stops.
+    /// Opens a port and relays its connections until the proxy stops.
     fn open(self: &Arc<Self>, server: &str, transport: Transport) -> io::Result<u16> {
         let any = SocketAddr::new(self.at, 0);
         let gate = Gate::to_server(Arc::clone(&self.shared), server.to_owned(), Arc::clone(self));
@@ -78,7 +78,9 @@ impl Ports for Arc<OpenPorts> {
             return Ok(*port);
         }
         if open.len() >= MAX_PORTS {
-            return Err(io::Error::other(format!("the limit of {MAX_PORTS} ports is reached")));
+            return Err(io::Error::other(format!(
+                "the limit of {MAX_PORTS} ports has been reached"
+            )));
         }
         let port = self.open(server, transport)?;
         open.insert((server.to_owned(), transport), port);

@@ -111,8 +111,8 @@ impl Proxy {
         self.ports.port_for(server, Transport::Tcp)
     }
 
-    /// Listens on another address over TCP, and relays its connections to a server, given as host and
-    /// port. Returns the address.
+    /// Listens on another address over TCP and relays its connections to a server, given as host
+    /// and port. Returns the address.
     ///
     /// # Errors
     /// The address is in use, or does not belong to this machine.

@@ -22,9 +22,9 @@ use worldwire_dissect::Time;
 /// conversations with the server.
 ///
 /// The packets are generated, because a proxy sees streams. Their times are those at which it read
-/// or wrote the bytes. Comments say what it changed, dropped, held and added. The capture
-/// contains the session keys that decrypt it. It is complete up to the last packet even if the
-/// proxy is killed.
+/// or wrote the bytes. Comments say what the proxy changed, dropped, held and added. The capture
+/// contains the session keys that decrypt it. The capture is complete up to the last packet even
+/// if the proxy is killed.
 #[derive(Debug)]
 pub struct Recorder {
     entries: mpsc::SyncSender<Entry>,
@@ -102,7 +102,7 @@ impl Recorder {
 }
 
 /// The number of bytes of complete blocks in an existing capture. A killed program may have left an
-/// incomplete one.
+/// incomplete block.
 fn complete_bytes(file: &mut (impl Read + Seek), length: u64) -> io::Result<u64> {
     const SECTION: u32 = 0x0A0D_0D0A;
     const LITTLE_ENDIAN: [u8; 4] = [0x4D, 0x3C, 0x2B, 0x1A];
@@ -254,8 +254,8 @@ fn shortened(mut comment: String) -> String {
     comment
 }
 
-/// An address as IPv4. Any other address becomes one of those reserved for benchmarks, always the
-/// same one.
+/// An address as IPv4. An address without an IPv4 form is replaced by one reserved for benchmarks,
+/// always by the same one.
 fn v4(address: SocketAddr) -> SocketAddrV4 {
     let ip = match address.ip().to_canonical() {
         IpAddr::V4(ip) => ip,

@@ -11,7 +11,7 @@
 //! </serverlist>
 //! ```
 //!
-//! A proxy opens a port for each server, and serves the same list with its own addresses.
+//! A proxy opens a port for each server and serves the same list with its own addresses.
 
 use core::ops::Range;
 use std::io;
@@ -49,12 +49,12 @@ pub enum ServerListError {
         /// What is wrong.
         problem: String,
     },
-    /// A server without a usable address.
+    /// One of its servers has no usable address.
     #[error("line {line}: the server needs {wanted}")]
     Server {
         /// The line on which the server ends.
         line: usize,
-        /// What it lacks.
+        /// What the server lacks.
         wanted: &'static str,
     },
     /// It has too many servers.
@@ -261,7 +261,7 @@ mod tests {
         let server = "<server><ip>a</ip><port>1</port></server>";
         let many = format!("<l>{}</l>", server.repeat(MAX_SERVERS + 1));
         assert_eq!(mistake(&many), "the list has more than 256 servers");
-        // Deeply nested and quadratic input.
+        // Deeply nested input, and input that would take quadratic time.
         let deep = format!("{}<ip>", "<server>".repeat(100_000));
         assert!(mistake(&deep).starts_with("the list has no server"), "{}", mistake(&deep));
     }

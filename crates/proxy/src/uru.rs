@@ -1,9 +1,9 @@
 //! Uru: one address for the gatekeeper, the auth server, the file servers and all game servers.
 //!
 //! Clients learn the addresses of servers from replies. The proxy replaces each address with its
-//! own, and remembers where it pointed: the client's next connection of that kind goes there, and
-//! one to an age goes to the server that was named for that age. All servers of a shard share one
-//! port.
+//! own and remembers the original: the client's next connection of that kind goes there, and a
+//! connection to an age goes to the server that was named for that age. All servers of a shard
+//! share one port.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -33,7 +33,7 @@ struct Shared {
     own: Ipv4Addr,
     /// The configured servers.
     servers: HashMap<ConnectionType, String>,
-    /// The servers to which replies sent each client.
+    /// The servers to which replies have referred each client.
     named: Mutex<HashMap<(IpAddr, Purpose), String>>,
 }
 

@@ -1,7 +1,7 @@
 //! Loading definitions, and reading and writing messages: by definition as values, as a tree, and
 //! field by field in place; and as generated structs.
 //!
-//! The definitions are synthetic, in the number and size of a real set; `mix` is one message of
+//! The definitions are synthetic, but match a real set in number and size; `mix` is one message of
 //! each.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark fails by panicking")]

@@ -9,8 +9,8 @@
 //! Both sides read the same bytes. V8 warms up for three seconds on the mix and for one second on
 //! anything else; with less, it has not compiled its 836 parsers yet. Then both sides take turns,
 //! nine slices each, and the best is reported. The last 256 results of the parser are kept alive,
-//! and so are our last 256 trees of values. Tapes and output buffers are reused, as by programs
-//! with many messages.
+//! and so are our last 256 trees of values. Tapes and output buffers are reused, as programs with
+//! many messages do.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
@@ -203,7 +203,7 @@ fn encode(kind: &Kind<'_>, parser: Option<&str>) {
 }
 
 /// Sets the first text, byte string or list to the value it already has, which forces everything to
-/// be re-encoded. Without any, nothing could move.
+/// be re-encoded. Without such a field, nothing could move.
 fn move_bodies(tape: &mut Tape, plan: &Plan, fields: &[Field], within: &str) -> bool {
     fields.iter().any(|field| {
         let path = format!("{within}{}", field.name());
@@ -227,7 +227,7 @@ fn move_bodies(tape: &mut Tape, plan: &Plan, fields: &[Field], within: &str) -> 
 /// A measurement: its title, the number of messages, and the work for one of them.
 type Row<'w> = (&'static str, usize, Box<dyn FnMut(usize, usize) + 'w>);
 
-/// Runs all measurements in turn, and prints the best of each.
+/// Runs all measurements in turn and prints the best of each.
 fn compare(theirs_is: &str, mut rows: Vec<Row<'_>>, mut theirs: Option<Theirs>) {
     for (_, count, work) in &mut rows {
         slice(*count, work);

@@ -33,7 +33,7 @@ impl Header {
     /// Reads a header. The length is checked as soon as it is available.
     ///
     /// # Errors
-    /// Incomplete; or Malformed for a length below 4, after which the stream cannot be read.
+    /// `Incomplete`; or `Malformed` for a length below 4, after which the stream cannot be read.
     #[inline]
     pub fn decode<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let at = reader.position() as u64;
@@ -58,8 +58,8 @@ impl Header {
     /// The header of exactly one message.
     ///
     /// # Errors
-    /// Value, if the length in the header differs from the number of bytes; Malformed, for a length
-    /// below 4.
+    /// `Value` if the length in the header differs from the number of bytes; `Malformed` for a
+    /// length below 4.
     pub fn whole(message: &[u8]) -> Result<Self> {
         let header = Self::peek(message)?;
         let length = header.map_or(HEADER_BYTES, |header| header.length.into());

@@ -1,4 +1,4 @@
-//! The integrity header: counter and checksum of some client messages, from patch 92 on.
+//! The integrity header: the counter and checksum of some client messages, from patch 92 on.
 //!
 //! | offset | field | type |
 //! | --- | --- | --- |

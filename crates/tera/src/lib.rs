@@ -1,8 +1,8 @@
 //! TERA's protocol: message definitions, messages, opcode maps, and the connection.
 //!
-//! TERA has no fixed message set. Its messages are described by definition files that the community
-//! maintains, and their numbers by maps that change with every build of the client. With both, this
-//! crate decodes and encodes any message:
+//! TERA has no fixed message set. Definition files that the community maintains describe its
+//! messages, and maps that change with every build of the client assign their numbers. With both,
+//! this crate decodes and encodes any message:
 //!
 //! ```
 //! use worldwire_tera::file::library::BuildFacts;
@@ -40,7 +40,7 @@
 //! | [`packet`] | the messages of a build, by opcode |
 //! | [`rank`], [`carry`], [`diagnosis`] | support for a new build: unknown opcodes, its map, outdated definitions |
 //! | [`codegen`] | typed Rust generated from definitions |
-//! | [`types`] | angles, skill IDs, texts |
+//! | [`types`] | angles, skill IDs, text |
 //! | [`file`](mod@file) | maps, revisions, deprecations |
 //! | [`sysmsg`] | system messages |
 //! | [`frame`](mod@frame) | framing |
@@ -51,7 +51,8 @@
 //! The example `chat_printer` splits a stream into messages, decodes chat and encodes an answer:
 //! `cargo run -p worldwire-tera --example chat_printer`.
 //!
-//! The facts come from the community's definitions, and from running its parsers side by side.
+//! The facts come from the community's definitions and from comparing this crate with its parsers on the same
+//! input.
 //! Guesses are marked `Unverified:`.
 
 pub mod carry;

@@ -1,7 +1,7 @@
 //! Finds the definition of an unknown opcode.
 //!
 //! Opcodes change with every build of the client. A [`Ranking`] tries every definition on every
-//! message of an unknown opcode, and scores how well it fits.
+//! message of an unknown opcode and scores how well it fits.
 //!
 //! If a message is just a few numbers, a fit proves little. If it has texts and lists, a fit proves
 //! a lot, because each of their offsets must point to the right byte. The evidence is weighted:
@@ -18,9 +18,9 @@
 //! | a boolean that is 0; 1; anything else | +0.5; +2; -8 |
 //! | a float that is 0; of a size that games use; of another size | 0; +3; -6 |
 //! | a signed 32-bit number that is small; one that is not | +1; -1 |
-//! | read with counter and checksum: a counter that is one more than the last; a first counter of 1; a counter of 0, or one that does not rise | +6; +2; -8 |
+//! | read with a counter and checksum: a counter that is one more than the last; a first counter of 1; a counter of 0, or one that does not rise | +6; +2; -8 |
 //!
-//! Client messages are read with both header forms: 4 bytes, and 12 bytes with
+//! Client messages are read with both header forms: 4 bytes, and 12 bytes with a
 //! [counter and checksum](crate::integrity). Each definition keeps the form that scores higher.
 //! Eight extra bytes alone prove nothing, since a longer layout looks the same, but the counter
 //! does from the second message on.
@@ -138,8 +138,8 @@ impl<'p> Ranking<'p> {
         }
     }
 
-    /// Starts with the definitions of a build. If its patch is known to have no counters, they are
-    /// not tried.
+    /// Starts with the definitions of a build. Counters are not tried if the build's patch is known
+    /// to have none.
     #[must_use]
     pub fn of(packets: &'p Packets) -> Self {
         let mut ranking = Self::new(packets.definitions());

@@ -81,7 +81,7 @@ pub(crate) fn code(name: &str) -> Option<u32> {
 }
 
 impl<'t> SystemMessage<'t> {
-    /// Splits a text, and looks up the name of its number.
+    /// Splits a text and looks up the name of its number.
     ///
     /// # Errors
     /// If the text is not a system message, or the map does not contain its number;

@@ -130,8 +130,8 @@ fn sha0_digest(bencher: Bencher<'_, '_>, size: usize) {
     bencher.counter(BytesCount::new(size)).bench_local(|| sha0(black_box(&data)));
 }
 
-/// SHA-1 of the same input, from the crate used for the other digest. Except for the message
-/// schedule, the work is the same, but it may use the processor's SHA instructions.
+/// SHA-1 of the same input, computed by the crate used for the other digest. Except for the message
+/// schedule, it does the same work, but it may use the processor's SHA instructions.
 #[divan::bench(name = "uru/sha0/sha1-crate", args = [64, 65_536])]
 fn sha1_digest(bencher: Bencher<'_, '_>, size: usize) {
     use sha1::{Digest, Sha1};

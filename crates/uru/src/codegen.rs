@@ -5,12 +5,12 @@ use worldwire_core::{Result, Side};
 
 use crate::frame::{Service, table};
 
-/// The source of a Python module with a dataclass for each message of a selection of services
-/// (`auth`) and messages (`auth.AcctLoginRequest`), or for all if the selection is empty. The module
-/// needs the package `worldwire`.
+/// Generates the source of a Python module with a dataclass for each selected message. The
+/// selection names services (`auth`) and messages (`auth.AcctLoginRequest`); an empty one selects
+/// all messages. The module needs the package `worldwire`.
 ///
 /// # Errors
-/// A selected name that is not one of a service or message.
+/// If a selected name is not that of a service or message.
 ///
 /// ```
 /// let source = worldwire_uru::codegen::python(&["auth.AcctLoginRequest".into()])?;

@@ -419,9 +419,9 @@ const MAX_Y_BYTES: usize = 64;
 /// sends one right after the connect packet, except on file connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetupPacket<'d> {
-    /// The client's public number y, little-endian. Its leading zero bytes, which would be last,
-    /// are omitted: at most 64 bytes, and one byte less about once in 256 connections. An empty
-    /// number requests an unencrypted connection.
+    /// The client's public number y, little-endian. Leading zero bytes of the number, which would
+    /// come last, are omitted: it has at most 64 bytes, and one byte less about once in 256
+    /// connections. An empty number requests an unencrypted connection.
     Connect(Cow<'d, [u8]>),
     /// The server's seed; an empty one grants an unencrypted connection.
     Encrypt(Option<[u8; 7]>),

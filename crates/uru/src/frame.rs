@@ -425,7 +425,7 @@ mod tests {
         let error = decode(&long).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "file.PingRequest: at byte 12: wanted the end, found 1 byte more"
+            "file.PingRequest: at byte 12: wanted the end, found 1 more byte"
         );
         let huge = [0xff, 0xff, 0xff, 0x7f, 20, 0, 0, 0];
         assert!(matches!(decode(&huge).unwrap_err().kind(), ErrorKind::Limit { .. }));
@@ -470,7 +470,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "auth.AcctSetEulaVersion: fields at byte 0: wanted the number of a client \
-             message, found 4 (AcctSetEulaVersion), reserved: its layout is unknown"
+             message, found 4 (AcctSetEulaVersion), which is reserved: its layout is unknown"
         );
     }
 }

@@ -58,7 +58,7 @@ impl Inflater {
         if status != Status::StreamEnd {
             let found = match written == inflated as u64 {
                 true => "more".to_owned(),
-                false => format!("{written}, and the end"),
+                false => format!("only {written} before the end"),
             };
             return Err(Error::malformed(format!("{inflated} inflated bytes"), found));
         }
@@ -69,7 +69,8 @@ impl Inflater {
             ));
         }
         if read != deflated.len() as u64 {
-            let found = format!("{} bytes more", deflated.len() as u64 - read);
+            let more = deflated.len() as u64 - read;
+            let found = format!("{more} more byte{}", if more == 1 { "" } else { "s" });
             return Err(Error::malformed("the end of the zlib data", found));
         }
         Ok(&self.buffer)
@@ -137,7 +138,7 @@ pub(crate) fn inflate_first(deflated: &[u8], max: usize) -> Result<Vec<u8>> {
     read.map_err(|error| Error::malformed("zlib data", error.to_string()))?;
     let behind = deflated.len() as u64 - inflater.total_in();
     if inflated.len() < max && behind > 0 {
-        let found = format!("{behind} bytes more");
+        let found = format!("{behind} more bytes");
         return Err(Error::malformed("the end of the zlib data", found));
     }
     Ok(inflated)

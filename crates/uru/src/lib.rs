@@ -18,7 +18,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`types`] | UUIDs, addresses, strings, results, Plasma's common types |
-//! | [`connect`] | the packets before the first message: connect packet, key exchange |
+//! | [`connect`] | packets before the first message: connect packet, key exchange |
 //! | [`message`] | all messages, each declared once |
 //! | [`vault`] | vault nodes |
 //! | [`net_message`] | the contents of `PropagateBuffer`, and patches for forwarding |
@@ -35,9 +35,9 @@
 //!
 //! The features `keys` (key generation), `login` (what clients send instead of a password), `simd`
 //! (faster decryption of captured logins) and `toml` (key files in worldwire's own format) are on by
-//! default. Without them, the crate still decrypts and decodes everything, and runs all machines.
+//! default. Without them, the crate still decrypts and decodes everything and runs all machines.
 //!
-//! The example `register` joins a client and a server over an encrypted connection, without
+//! The example `register` connects a client to a server over an encrypted connection, without
 //! sockets: `cargo run -p worldwire-uru --example register`.
 //!
 //! The facts come from the Uru community's protocol documentation and were checked against the

@@ -18,9 +18,9 @@ use crate::types::{Inner, InnerFamily, TermStr, Uuid};
 wire_enum! {
     /// The type of a vault node.
     pub enum NodeType(u32) {
-        /// A player, and the root of the player's tree.
+        /// A player and the root of the player's tree.
         Player = 2,
-        /// An age instance, and the root of its tree.
+        /// An age instance and the root of its tree.
         Age = 3,
         /// A general-purpose directory.
         Folder = 22,

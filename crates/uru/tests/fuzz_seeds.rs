@@ -1,5 +1,5 @@
 //! Runs every fuzz target over its seeds and thousands of mutations, in bounded memory.
-//! `WORLDWIRE_FUZZ_RUNS` sets the number.
+//! `WORLDWIRE_FUZZ_RUNS` sets the number of mutations.
 
 use std::alloc::System;
 

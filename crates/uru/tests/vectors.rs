@@ -87,14 +87,14 @@ fn all_ways<'d, F: Field<'d>>(
     let mut writer = Writer::new();
     value.encode(&mut writer).map_err(shown)?;
     if reencodes {
-        check(writer.as_bytes() == bytes, "encodes to other bytes")?;
+        check(writer.as_bytes() == bytes, "encodes to different bytes")?;
     }
     let mut json = String::new();
     worldwire_core::json::write_node(root, Style::default(), &mut json);
     let json: Json = serde_json::from_str(&json).map_err(|error| error.to_string())?;
     let mut again = Writer::new();
     F::from_json((&json).into()).map_err(shown)?.encode(&mut again).map_err(shown)?;
-    check(!reencodes || again.as_bytes() == bytes, "JSON encodes to other bytes")?;
+    check(!reencodes || again.as_bytes() == bytes, "JSON encodes to different bytes")?;
     Ok(value)
 }
 
@@ -291,7 +291,7 @@ fn message(case: &Json) -> Outcome {
     check(message.name() == text(case, "name")?, "another name")?;
     check(i64::from(message.number()) == number(case, "number")?, "another number")?;
     // Bytes that real senders leave after a terminator are kept, so even these cases re-encode.
-    check(message.to_bytes().map_err(shown)? == bytes, "encodes to other bytes")?;
+    check(message.to_bytes().map_err(shown)? == bytes, "encodes to different bytes")?;
     for cut in 0..bytes.len() {
         let error = decode(&mut Reader::new(&bytes[..cut])).err().ok_or("a part is enough")?;
         check(error.needed().is_some(), "a part is not merely incomplete")?;
@@ -310,7 +310,7 @@ fn message(case: &Json) -> Outcome {
     let json: Json = serde_json::from_str(&json).map_err(|error| error.to_string())?;
     let again = Message::from_json(service, sender, &json).map_err(shown)?;
     check(again == message, "JSON reads as something else")?;
-    check(again.to_bytes().map_err(shown)? == bytes, "JSON encodes to other bytes")
+    check(again.to_bytes().map_err(shown)? == bytes, "JSON encodes to different bytes")
 }
 
 fn traced<'d, T: Trace<'d>>(

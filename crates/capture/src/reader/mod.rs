@@ -112,8 +112,8 @@ impl SecretsKind {
     pub const WORLDWIRE: Self = Self(0x5757_4B46);
 }
 
-/// The first worldwire key file in a proxy's recording: only a comment, which says that the keys of
-/// conversations follow between the packets.
+/// The first worldwire key file in a proxy's recording. It contains only a comment, which says that
+/// the keys of conversations follow between the packets.
 pub const MORE_KEYS: &str = "# keys follow between the packets\n";
 
 impl<R: Read> CaptureReader<R> {
@@ -156,7 +156,7 @@ impl<R: Read> CaptureReader<R> {
         (!self.source.is_gzip()).then_some(Mark { state, offset, packets: self.packets })
     }
 
-    /// Continues at a place in the same capture. `input` must begin at [`Mark::offset`].
+    /// Resumes at a place in the same capture. `input` must begin at [`Mark::offset`].
     #[must_use]
     pub fn resume(input: R, mark: &Mark, limits: &Limits) -> Self {
         let Mark { state, offset, packets } = mark.clone();

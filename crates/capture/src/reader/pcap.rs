@@ -54,7 +54,7 @@ impl Variant {
 }
 
 impl Pcap {
-    /// How much to consume before the next record. It then counts as consumed.
+    /// Returns how many bytes to consume before the next record, and counts them as consumed.
     pub(super) fn take_pending(&mut self) -> usize {
         core::mem::take(&mut self.pending)
     }

@@ -57,7 +57,7 @@ enum Unit {
 }
 
 impl Pcapng {
-    /// How much to consume before the next record. It then counts as consumed.
+    /// Returns how many bytes to consume before the next record, and counts them as consumed.
     pub(super) fn take_pending(&mut self) -> usize {
         core::mem::take(&mut self.pending)
     }
@@ -203,7 +203,7 @@ impl Pcapng {
             return Err(block.bad("it is too short for its fields", block.ending as u64 + 4));
         };
         if major != 1 {
-            return Err(block.bad("only version 1 of the format is known", major.into()));
+            return Err(block.bad("only version 1 of the format is supported", major.into()));
         }
         let described = u32::try_from(self.interfaces.len()).unwrap_or(u32::MAX);
         self.interfaces_before = self.interfaces_before.saturating_add(described);
@@ -329,7 +329,7 @@ struct Block {
 }
 
 impl Block {
-    /// Takes bytes of the block, and returns their position in the window.
+    /// Takes bytes of the block and returns their position in the window.
     fn take(&self, cursor: &mut Cursor<'_>, length: u32) -> Option<Range<usize>> {
         let start = self.ending - cursor.rest().len();
         let length = cursor.take(length as usize)?.len();

@@ -1,4 +1,4 @@
-//! Reordering, loss and fragmentation, and the streams that must come out.
+//! Reordering, loss and fragmentation, and the streams that must result.
 
 use std::net::SocketAddrV4;
 
@@ -110,7 +110,7 @@ fn every_link_type_yields_the_same_bytes() {
     }
 }
 
-/// The same segment over IPv6, after extension headers, whole or in fragments.
+/// Moves a segment to IPv6, after extension headers, whole or in fragments.
 fn over_ipv6(ethernet: &[u8], fragment_size: Option<usize>) -> Vec<Vec<u8>> {
     let tcp = &ethernet[34..];
     let header = |next: u8, length: usize| {

@@ -285,7 +285,7 @@ fn a_truncated_file_yields_its_records_and_one_error() {
         }
     }
     let message = error(&sample(Format::Pcap)[..50]);
-    assert_eq!(message, "truncated at offset 43: a packet header needs 16 bytes, only 7 are left");
+    assert_eq!(message, "truncated at offset 43: a packet header needs 16 bytes, but has only 7");
 }
 
 #[test]
@@ -408,7 +408,10 @@ fn limits_are_named() {
     let (text, error) = lines_within(&sample(Format::Pcap)[..], &limits);
     assert_eq!(text.lines().count(), 3);
     let message = error.unwrap().to_string();
-    assert_eq!(message, "limit capture_block_bytes at offset 84: 6 requested, 5 allowed");
+    assert_eq!(
+        message,
+        "limit exceeded at offset 84: 6 requested, 5 allowed (capture_block_bytes)"
+    );
     // Skipped blocks are not limited, because they are not kept.
     let unknown = [section(false), block(false, 0x0BAD, &[0; 1000])].concat();
     let limits = Limits { capture_block_bytes: 100, ..Limits::DEFAULT };

@@ -305,7 +305,7 @@ fn a_reset_releases_held_data_and_closes() {
     // Implausible: far outside the window, or unrelated.
     recorder.c(RST, 0x4000_0000, 0, "");
     recorder.s(RST, 0, 0, "");
-    // This one is 300 before the expected number, which is near enough.
+    // This reset is 300 before the expected number, which is near enough.
     assert_eq!(recorder.take(), ["0 C 0 gap 3", "0 C 3 \"def\"", "0 Reset"]);
     recorder.c(ACK, 106, 300, "late");
     assert_eq!(recorder.finish(), [""; 0]);
@@ -492,8 +492,8 @@ fn unusable_packets_are_counted() {
     let unusable = recorder.conversations.unusable();
     let unusable: Vec<_> = unusable.iter().map(|(why, count)| format!("{count} {why}")).collect();
     let expected = [
-        "1 a fragment whose other parts are missing",
         "1 encrypted (IPsec)",
+        "1 from an incomplete fragmented packet",
         "1 neither TCP nor UDP but ICMP",
         "1 neither TCP nor UDP but IP protocol 99",
         "1 truncated inside a header by the capture",
@@ -580,7 +580,7 @@ fn fragments_of_both_ip_versions() {
     recorder.raw(&part([60, 0, 0, 16, 0, 0, 0, 5], &inner[16..]));
     assert_eq!(recorder.take()[1..], ["0 C \"twenty bytes of data\""]);
 
-    // Too late.
+    // The second fragment arrives too late.
     let mut recorder = Recorder::new();
     recorder.raw(&v4_part(C, S, 17, 2, &datagram[16..]));
     recorder.seconds = 61;

@@ -23,7 +23,7 @@ pub enum ClientError {
         /// The operating system's error.
         error: Arc<io::Error>,
     },
-    /// The server sent nothing, or something that is not a session offer.
+    /// The server sent nothing or something that is not a session offer.
     #[error("{address} sent no session offer in time; is it a login server?")]
     NoOffer {
         /// The server's address.

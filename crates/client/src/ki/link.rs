@@ -18,7 +18,7 @@ use super::{ClientError, Result, ServerMessage, Settings};
 
 /// The length of the queues of outgoing and of received messages.
 const QUEUE: usize = 1024;
-/// How often a client says hello over UDP.
+/// How many times a client says hello over UDP.
 const HELLOS: u32 = 3;
 
 /// A connection to a server.
@@ -51,7 +51,7 @@ enum Command {
 
 #[derive(Debug, Default)]
 struct LinkState {
-    /// The current session, and the one before it.
+    /// The current session and the one before it.
     salt: Option<Salt>,
     before: Option<Salt>,
     end: Option<End>,
@@ -105,7 +105,7 @@ impl Link {
         Err(last.unwrap_or_else(|| ClientError::NoOffer { address: address.to_owned() }))
     }
 
-    /// A link, and the connection that it will use.
+    /// A link and the connection that it will use.
     fn new(settings: &Settings) -> (Self, Run) {
         let driver = Driver::client(Clock::start());
         let now = driver.clock.now();

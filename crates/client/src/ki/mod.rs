@@ -40,7 +40,7 @@ use link::Link;
 
 const LOGIN: u8 = 7;
 
-/// A closure that takes the outcome from the expected message, and ignores others.
+/// A closure that takes the outcome from the expected message and ignores others.
 macro_rules! answer {
     ($message:pat => $outcome:expr) => {
         |message| match message {
@@ -127,7 +127,7 @@ impl Client {
         Ok(Self { link, settings: settings.clone(), position: None })
     }
 
-    /// Runs the protocol over any stream, and waits for a session.
+    /// Runs the protocol over any stream and waits for a session.
     pub async fn over(
         stream: impl AsyncRead + AsyncWrite + Send + 'static,
         settings: &Settings,

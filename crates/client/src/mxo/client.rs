@@ -48,7 +48,7 @@ pub struct Settings {
     pub key: SessionKey,
     /// The classes and goobjs that the server uses. Default: the built-in ones.
     pub objects: Arc<Objects>,
-    /// Whether the character walks about from the beginning. Default: it does.
+    /// Whether the character walks about from the beginning. Default true.
     pub walks: bool,
     /// The time between two steps. Default 100 ms.
     pub step: Duration,
@@ -86,7 +86,7 @@ pub enum ConnectError {
     /// The operating system cannot supply random numbers.
     #[error("cannot get random numbers: {0}")]
     Random(getrandom::Error),
-    /// The server did not answer the hello, or did not admit the client.
+    /// The server did not answer the hello or did not admit the client.
     #[error(
         "the server does not answer ({0}); check that it is running with this session ID and key, \
         and has room for one more client from this address"
@@ -121,7 +121,7 @@ impl Shared {
 }
 
 impl Client {
-    /// Enters a world: waits until the server starts to send it.
+    /// Enters a world: waits until the server starts sending it.
     pub async fn connect(
         server: impl ToSocketAddrs,
         config: Settings,
@@ -213,7 +213,7 @@ impl Client {
         Self { uid: config.uid, state, driving, carrying: None, counts: None }
     }
 
-    /// Waits until the server starts to send the world.
+    /// Waits until the server starts sending the world.
     async fn admitted(mut self, patience: Duration) -> Result<Self, ConnectError> {
         let mut is_in = self.state.is_in.subscribe();
         tokio::select! {
@@ -280,7 +280,7 @@ impl Client {
         self.send(Emote { emote, target: 0 })
     }
 
-    /// Goes to a district through a hardline, and waits at most this long for the character to
+    /// Goes to a district through a hardline and waits at most this long for the character to
     /// arrive. A server refuses with a text: if one arrives, and the character does not leave
     /// within three seconds, the wait ends.
     ///
@@ -321,7 +321,7 @@ impl Client {
         Ok(Travel::Late)
     }
 
-    /// Jacks out: asks the server to let the character go, which takes some seconds, and waits
+    /// Jacks out: asks the server to let the character go, which takes a few seconds, and waits
     /// until the connection has ended. Moving cancels it, so the character stops walking. If the
     /// future is dropped before it completes, the character can walk again.
     ///
@@ -372,12 +372,12 @@ struct ClientApplication {
 }
 
 /// How long one attempt to connect may take. A server gives up on a client whose datagrams are all
-/// lost for some seconds; then a new attempt is needed.
+/// lost for a few seconds; then a new attempt is needed.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 /// The server did not answer in time.
 const NO_ANSWER: End = End::Closed(CloseReason::Timeout(Timer::Setup));
 
-/// How long to wait for the acknowledgement of the leave message, and how often to check for it.
+/// How long to wait for the acknowledgement of the leave message and how often to check for it.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
 const LEAVE_POLL: Duration = Duration::from_millis(10);
 
@@ -410,7 +410,7 @@ impl ClientApplication {
         Self { state, says, steps, leaves, leaving: None, has_left: false }
     }
 
-    /// Sends the leave message, and closes the connection once it is acknowledged.
+    /// Sends the leave message and closes the connection once it is acknowledged.
     fn leave(&mut self, sender: &mut Sender) -> Flow {
         let is_sent = match self.leaving {
             Some(since) => since.elapsed() < LEAVE_TIMEOUT,

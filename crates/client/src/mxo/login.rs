@@ -20,10 +20,10 @@ use worldwire_mxo::login::{
 use worldwire_mxo::types::{Array, Str};
 use worldwire_net::{Application, Clock, Driver, End, Flow, tcp};
 
-/// How many reports of the margin server can wait.
+/// How many reports from the margin server can wait.
 const QUEUE: usize = 256;
 
-/// Why a client could not log in, or use its session.
+/// Why a client could not log in or use its session.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoginError {
@@ -44,7 +44,7 @@ pub enum LoginError {
     /// The server closed the connection.
     #[error("the connection ended: {0}")]
     Ended(End),
-    /// The server refused the login, or cannot be trusted.
+    /// The server refused the login or cannot be trusted.
     #[error("{0}")]
     Refused(LoginRefusal),
     /// The server refused a request about a character.
@@ -146,7 +146,7 @@ impl Margin {
         &self.session
     }
 
-    /// Creates a character, and loads it. Returns its ID.
+    /// Creates a character and loads it. Returns its ID.
     ///
     /// # Errors
     /// [`LoginError::Denied`] if the name is taken or not allowed, or the account has no room.
@@ -161,7 +161,7 @@ impl Margin {
         Ok(id)
     }
 
-    /// Reserves a name for a new character, which [`create`](Self::create) also does. Returns the
+    /// Reserves a name for a new character. [`create`](Self::create) does so, too. Returns the
     /// character's ID.
     ///
     /// # Errors
@@ -208,7 +208,7 @@ impl Margin {
         }
     }
 
-    /// Whether the connection has ended, as when an operator closes it.
+    /// Whether the connection has ended, for example because an operator closed it.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.driving.0.is_finished()
@@ -305,7 +305,7 @@ async fn dial(server: SocketAddr, patience: Duration) -> Result<impl Stream, Log
     tcp::dial(server, patience).await.map_err(|error| LoginError::Connect { server, error })
 }
 
-/// Opens a connection of a channel.
+/// Opens a connection for a channel.
 fn open(
     channel: Channel,
     patience: Duration,

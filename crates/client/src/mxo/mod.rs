@@ -19,7 +19,7 @@
 //!   server. A world without logins needs neither;
 //! * [`Client`]: a connection to a world, over UDP;
 //! * [`ClientView`]: the world as the client sees it, and the walk of its character, without I/O;
-//! * [`compare`]: compares what it sees with what the server says it should see.
+//! * [`compare`]: compares what a client sees with what the server says it should see.
 
 mod client;
 mod compare;

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 /// What a client should see, according to the server.
 #[derive(Clone, Debug)]
 pub struct ExpectedViews {
-    /// Whether the client has acknowledged all of it.
+    /// Whether the client has acknowledged all views.
     pub is_settled: bool,
     /// The views.
     pub views: Json,
@@ -74,7 +74,7 @@ impl ExpectedViews {
     }
 }
 
-/// Sends a request, and returns the body of the answer. Any status but 200 is an error.
+/// Sends a request and returns the body of the answer. Any status other than 200 is an error.
 pub async fn query(
     address: SocketAddr,
     method: &str,

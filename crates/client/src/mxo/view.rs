@@ -83,7 +83,7 @@ pub enum Happening {
     },
 }
 
-/// The client's view of the world, and its character.
+/// The client's view of the world and its character.
 #[derive(Debug)]
 pub struct ClientView {
     replica: Replica,
@@ -166,21 +166,21 @@ impl ClientView {
         !self.has_unsent && self.unacknowledged.is_none()
     }
 
-    /// The number of sections received, and of their bytes.
+    /// The number of sections received, and the number of bytes in them.
     #[must_use]
     pub const fn received(&self) -> (u64, u64) {
         (self.sections, self.bytes)
     }
 
-    /// The number of oddities in them, such as updates of unknown views. A correct server causes
-    /// none.
+    /// The number of oddities in these sections, such as updates of unknown views. A correct server
+    /// causes none.
     #[must_use]
     pub const fn notices(&self) -> u64 {
         self.notices
     }
 
-    /// The number of unreadable sections, and the error of the first one. Most often the client
-    /// lacks a table that the server has.
+    /// The number of unreadable sections, and the error of the first one. The usual cause is a
+    /// table that the server has and the client lacks.
     #[must_use]
     pub fn unread(&self) -> Option<(u64, &Error)> {
         self.why.as_ref().map(|why| (self.unread, why))
@@ -227,7 +227,7 @@ impl ClientView {
         self.happenings.push_back(happening);
     }
 
-    /// Handles an object section from the server, which starts with its ID.
+    /// Handles an object section from the server. The section starts with its ID.
     ///
     /// # Errors
     /// Those of [`Replica::receive`]. The views are then unchanged; [`unread`](Self::unread) counts

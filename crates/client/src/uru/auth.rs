@@ -85,7 +85,7 @@ impl Auth {
         &self.link
     }
 
-    /// Sends the client's build, and returns the challenge for a login. A server that does not
+    /// Sends the client's build and returns the challenge for a login. A server that does not
     /// accept the build closes the connection. The reply carries no transaction, so make one such
     /// request at a time.
     pub async fn register(&self) -> Result<u32> {
@@ -126,7 +126,7 @@ impl Auth {
         let challenge = self.register().await?;
         let mut random = [0; 4];
         getrandom::fill(&mut random).map_err(|error| {
-            let error = Error::value("random bytes from the system", error.to_string());
+            let error = Error::invalid(format!("cannot get random bytes from the system: {error}"));
             ClientError::NotSent { request: "AcctLoginRequest", error: error.into() }
         })?;
         let fields = fields(u32::from_le_bytes(random), challenge);

@@ -16,7 +16,7 @@ use super::games::PlayError;
 pub enum ClientError {
     /// The host's name has no address.
     #[error(
-        "cannot find the host {host} of the {service} server: check its name, and this machine's network"
+        "cannot find the host {host} of the {service} server; check its name and this machine's network"
     )]
     HostNotFound {
         /// The service.
@@ -81,7 +81,7 @@ pub enum ClientError {
     #[error("too many notifications are waiting")]
     Overflow,
     /// The server answered with a different message.
-    #[error("{request}: the server sent {found}, which is not the reply")]
+    #[error("{request}: the server sent {found} instead of the reply")]
     Unexpected {
         /// The request's message.
         request: &'static str,
@@ -139,16 +139,16 @@ fn explained(error: NetError) -> String {
 fn unreachable(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => {
-            "; no program listens there: check that the shard is running, and its address and port"
+            "; no program listens there: check that the shard is running, and check its address and port"
         }
         io::ErrorKind::TimedOut => {
-            "; nothing answers there: check the address and port, and the firewalls in between"
+            "; nothing answers there: check the address, the port and any firewalls in between"
         }
         _ => "",
     }
 }
 
-/// Why a connection was not set up, and what to do.
+/// Why a connection was not set up and what to do.
 fn not_set_up(service: &str, address: &str, end: &End) -> String {
     match end {
         End::Fault { error, .. } => format!(
@@ -188,7 +188,7 @@ fn advice(request: &str, error: NetError) -> &'static str {
             "; check the account's name and the password"
         }
         NetError::LoginDenied => {
-            "; the shard is closed to players: try again when its operator has opened it"
+            "; the shard is closed to players; try again when its operator has opened it"
         }
         NetError::AccountBanned => "; only the shard's operator can lift the ban",
         NetError::TooManyFailedLogins => "; wait a minute, and check the password",

@@ -93,10 +93,10 @@ impl Files {
             let length = u32::try_from(reply.data.len()).unwrap_or(u32::MAX);
             taken = taken.saturating_add(length);
             if taken > stated {
-                return Err(wrong(format!("{stated} bytes"), format!("{taken} or more")));
+                return Err(wrong(format!("{stated} bytes"), format!("at least {taken}")));
             }
             if length == 0 && taken < stated {
-                return Err(wrong(format!("{stated} bytes"), format!("{taken}, then nothing")));
+                return Err(wrong(format!("{stated} bytes"), format!("only {taken}")));
             }
             sink = take(sink, reply.data.to_vec()).await?;
             let (trans_id, reader_id) = (reply.trans_id, reply.reader_id);

@@ -197,7 +197,7 @@ fn copy(mut from: impl Read, to: &mut impl io::Write) -> io::Result<Sum> {
     }
 }
 
-/// Unpacks up to `most` bytes, and detects whether there are more. Like gzip, ignores trailing
+/// Unpacks up to `most` bytes and detects whether there are more. Like gzip, ignores trailing
 /// bytes that are not a gzip stream; the sum proves that the file is complete.
 fn unpack(packed: impl BufRead, most: u64, to: &mut impl io::Write) -> io::Result<Sum> {
     let mut unpacked = MultiGzDecoder::new(packed);

@@ -73,7 +73,7 @@ struct LinkState {
     pending: HashMap<Key, mpsc::Sender<Reply>>,
     /// Why the server kicked the client off.
     kicked: Option<NetError>,
-    /// What the server has announced that it can do.
+    /// The capabilities that the server has announced.
     caps: Option<Caps>,
     overflowed: bool,
     end: Option<End>,
@@ -98,7 +98,7 @@ impl Shared {
 }
 
 impl Link {
-    /// Connects to a service of a shard, and waits until the connection is set up.
+    /// Connects to a service of a shard and waits until the connection is set up.
     ///
     /// # Errors
     /// When no host is known, the server cannot be reached, or it closes the connection during
@@ -168,7 +168,7 @@ impl Link {
         self.service
     }
 
-    /// Sends a message that has no reply. Fails when a string is too long, or the connection is
+    /// Sends a message that has no reply. Fails when a string is too long or the connection is
     /// closed.
     pub async fn send(&self, message: impl Into<Message<'static>>) -> Result<()> {
         let message = message.into();
@@ -265,7 +265,7 @@ impl Link {
         self.shared.state().kicked
     }
 
-    /// What the server has announced that it can do; `None` if it has announced nothing.
+    /// The capabilities that the server has announced; `None` if it has announced none.
     #[must_use]
     pub fn caps(&self) -> Option<Caps> {
         self.shared.state().caps.clone()
@@ -304,8 +304,9 @@ fn connection(config: ClientConfig, now: Duration) -> Result<Connection> {
     loop {
         tries += 1;
         let mut random = [0; 64];
-        let filled = getrandom::fill(&mut random)
-            .map_err(|error| Error::value("random bytes from the system", error.to_string()));
+        let filled = getrandom::fill(&mut random).map_err(|error| {
+            Error::invalid(format!("cannot get random bytes from the system: {error}"))
+        });
         let made = filled.and_then(|()| Connection::client(Arc::clone(&config), random, now));
         match made {
             Ok(connection) => return Ok(connection),

@@ -58,12 +58,12 @@ pub enum Notification {
     /// A message from the game manager or from a game;
     /// [`PlayerGames`](super::games::PlayerGames) interprets it.
     GameManager(Vec<u8>),
-    /// The server is kicking the client off, and will close the connection.
+    /// The server is kicking the client off and will close the connection.
     KickedOff(NetError),
 }
 
 impl Notification {
-    /// The notification that a message is, if it is one.
+    /// Converts a message to a notification, if it is one.
     pub(super) fn of(message: &Message<'_>) -> Option<Self> {
         Some(match message {
             Message::AuthServer(Auth::VaultNodeChanged(changed)) => {

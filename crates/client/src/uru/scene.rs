@@ -143,8 +143,8 @@ impl Scene {
         &self.states
     }
 
-    /// The classes of the objects of this name on a page that messages have named so far, in
-    /// ascending order: a scene object and its modifiers can share a name.
+    /// The classes of the objects with this name on a page, in ascending order, as far as messages
+    /// have named them. A scene object and its modifiers can share a name.
     pub fn classes_of(&self, page: SequenceNumber, name: &str) -> impl Iterator<Item = u16> + '_ {
         self.classes.of(page, name)
     }
@@ -155,7 +155,7 @@ impl Scene {
         self.is_owner
     }
 
-    /// Updates the scene from a notification, and returns what the player sees.
+    /// Updates the scene from a notification and returns what the player sees.
     ///
     /// # Errors
     /// Malformed when a net message is unreadable.

@@ -28,8 +28,8 @@ impl SeenClasses {
         }
     }
 
-    /// The sender and the receivers of a message, unless it is an answer from the server, which
-    /// repeats the class of the request.
+    /// Records the classes of a message's sender and receivers, unless the message is an answer
+    /// from the server, which repeats the class of the request.
     pub(super) fn see_ends(&mut self, message: &PlasmaMessage<'_>) {
         let is_answer = matches!(message, PlasmaMessage::ServerReplyMsg(_));
         let Some(header) = message.header().filter(|_| !is_answer) else { return };

@@ -31,7 +31,7 @@ impl Auth {
         Ok(reply.score_id)
     }
 
-    /// Fetches an owner's scores of this name: one or none.
+    /// Fetches an owner's scores with this name: one or none.
     pub async fn scores(&self, owner_id: u32, name: &str) -> Result<Vec<Score<'static>>> {
         let reply = ask!(self.link(), auth::ScoreGetScores {
             owner_id, game_name: name.into()
@@ -39,8 +39,8 @@ impl Auth {
         records("ScoreGetScores", reply.scores.decode())
     }
 
-    /// Fetches the highest scores of this name, at most `max_scores`, of one owner, or of all for
-    /// owner 0. H'uru servers only.
+    /// Fetches the highest scores with this name, at most `max_scores`: those of one owner, or of
+    /// everyone for owner 0. H'uru servers only.
     pub async fn high_scores(
         &self,
         owner_id: u32,

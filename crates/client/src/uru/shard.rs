@@ -1,4 +1,4 @@
-//! A shard's address, and what a client sends about itself.
+//! A shard's address and what a client sends about itself.
 
 use core::time::Duration;
 

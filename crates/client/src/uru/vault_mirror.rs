@@ -168,7 +168,7 @@ impl VaultMirror {
         self.known = reached;
     }
 
-    /// Adds a reference, and returns whether it was new.
+    /// Adds a reference and returns whether it was new.
     fn insert(&mut self, new: NodeRef) -> bool {
         let is_new = self.edges.insert((new.parent_id, new.child_id));
         if is_new {

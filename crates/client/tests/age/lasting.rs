@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::merging::asked;
 use crate::world::{A, B, World, object, state};
 
-/// While the empty age lingers it keeps all states; afterwards only the persistent one.
+/// While the empty age lingers, it keeps all states; afterwards it keeps only the persistent one.
 #[test]
 fn d_26_and_d_32_an_empty_age_lingers_and_then_keeps_persistent_state() {
     let mut world = World::new();

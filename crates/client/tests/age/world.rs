@@ -186,7 +186,7 @@ impl Running {
 }
 
 impl World {
-    /// Two ages of this name; `Bare` has no state of its own.
+    /// Two ages with this name; `Bare` has no state of its own.
     pub(crate) fn with(config: Config, name: &str) -> Self {
         // Time can only be advanced on a single-threaded runtime.
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
@@ -243,14 +243,14 @@ impl World {
         self.try_join(0, player).unwrap();
     }
 
-    /// Joins with an avatar, and discards the messages received.
+    /// Joins with an avatar and discards the messages received.
     pub(crate) fn enter(&mut self, player: u32) {
         self.join(player);
         self.send(player, load_avatar(player, true));
         self.forget();
     }
 
-    /// Disconnects, and waits until the others have noticed.
+    /// Disconnects and waits until the others have noticed.
     pub(crate) fn leave(&mut self, player: u32) {
         let Some(Visitor { game, .. }) = self.visitors.remove(&player) else { return };
         self.runtime.block_on(game.leave());
@@ -268,7 +268,7 @@ impl World {
         self.send_bytes(player, &bytes(&message.into()));
     }
 
-    /// Sends a message, and waits until the age has handled it.
+    /// Sends a message and waits until the age has handled it.
     pub(crate) fn send_bytes(&mut self, player: u32, message: &[u8]) {
         let (type_, buffer) = (outer(message), Bytes32::new(message.to_vec()));
         let is_list = type_ == ClassIndex::plNetMsgMembersListReq;
@@ -298,7 +298,7 @@ impl World {
                 tokio::time::pause();
                 tokio::time::advance(hop).await;
                 tokio::time::resume();
-                // Due work needs some real time to finish.
+                // Due work takes some real time.
                 tokio::time::sleep(Duration::from_millis(10)).await;
             });
             self.settle_all();
@@ -342,7 +342,7 @@ impl World {
         packet.bytes() == wanted
     }
 
-    /// Whether a time is about now; it may have been advanced by some minutes.
+    /// Whether a time is about now; it may have been advanced by a few minutes.
     pub(crate) fn is_now(&self, time: &UnifiedTime) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
         now.abs_diff(time.seconds.into()) < 300

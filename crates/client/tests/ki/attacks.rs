@@ -20,7 +20,7 @@ async fn an_overheard_login_is_useless_on_another_connection() {
     let mut victim = stage.client().await;
     let id = victim.session_id();
     let pass = victim.log_in("merle", &password_hash("hunter2")).await.unwrap();
-    // The thief has overheard every byte, and has its own session.
+    // The thief has overheard every byte and has its own session.
     let salt = Salt { session_id: id, seconds: 1_700_000_000, millis: 0 };
     let rec1 = Rec1::new("merle", &password_hash("hunter2"), salt).seal(salt);
     let mut thief = stage.client().await;

@@ -11,14 +11,14 @@ use worldwire_server::ki::ServerError;
 use crate::sockets::Running;
 use crate::stage::{Stage, refused, settings};
 
-/// The blob that a client of the game made, and the type list that it was read with.
+/// The blob that a game client made and the type list with which it was read.
 fn vector() -> (Vec<u8>, String) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/ki/character_blob.json");
     let vector: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     (parse_hex(vector["hex"].as_str().unwrap()).unwrap(), vector["types"].to_string())
 }
 
-/// The vector with another name.
+/// The vector with a different name.
 fn named(blob: &[u8], name: &str) -> Vec<u8> {
     let count = u16::try_from(name.len()).unwrap().to_le_bytes();
     [&blob[..8], &count, name.as_bytes(), &blob[10..]].concat()

@@ -147,7 +147,7 @@ async fn k_17_invalid_names_and_characters_are_not_stored() {
 async fn k_18_a_correct_password_is_delayed_and_never_refused() {
     let stage = Stage::new(|_| ()).await;
     let mut wrong = flood(&stage).await;
-    // From the same address, in the middle of the flood.
+    // This login comes from the same address, in the middle of the flood.
     let began = Instant::now();
     stage.logged_in("merle").await;
     let waited = began.elapsed();
@@ -169,7 +169,7 @@ async fn k_18_a_client_that_leaves_during_a_delay_frees_its_connection() {
     drop(wrong);
     sleep(Duration::from_millis(100)).await;
     assert_eq!(stage.door.0.sessions(), before);
-    // Their failures are counted nevertheless.
+    // Failed logins of these clients are still counted.
     let began = Instant::now();
     stage.logged_in("merle").await;
     assert_eq!(began.elapsed().as_secs(), 4);

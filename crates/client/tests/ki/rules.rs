@@ -25,7 +25,7 @@ impl Raw {
         Self { stream: stage.stream().0, bytes: Vec::new() }
     }
 
-    /// A client with a session, and the session's ID.
+    /// A client with a session and the session's ID.
     async fn established(stage: &Stage) -> (Self, u16) {
         let mut raw = Self::new(stage);
         let offer = raw.offer().await;
@@ -113,8 +113,8 @@ async fn k_04_frames_may_hold_several_messages_but_answers_have_one() {
 async fn k_06_a_message_that_is_in_no_table_is_ignored() {
     let stage = Stage::new(|_| ()).await;
     let (mut raw, _) = Raw::established(&stage).await;
-    // An unknown service, an unknown message of a known service, a server's message, a truncated
-    // one.
+    // An unknown service, an unknown message of a known service, a server's message, and a
+    // truncated message.
     for message in [&[99, 1, 4, 0][..], &[7, 200, 4, 0], &[7, 20, 12, 0, 1, 0, 0, 0, 0, 0, 0, 0]] {
         raw.say(&[message, &PING]).await;
         assert_eq!(raw.pongs().await, 1, "{message:?}");
@@ -196,7 +196,7 @@ async fn k_13_any_message_counts_as_a_sign_of_life() {
         raw.say(&[&PING]).await;
     }
     assert_eq!(stage.door.0.sessions(), 1);
-    // Then it falls silent: the server asks once, and closes when the next question is due.
+    // Then the client falls silent: the server asks once, and closes when the next question is due.
     sleep(Duration::from_secs(121)).await;
     assert_eq!(stage.door.0.sessions(), 0);
 }

@@ -74,7 +74,7 @@ async fn from_the_password_to_the_zone_and_back() {
     }
 }
 
-/// UDP carries the same frames. A client says hello, because nothing else tells the server of it.
+/// UDP carries the same frames. A client says hello, because nothing else announces it.
 #[tokio::test]
 async fn from_the_password_to_the_zone_over_udp() {
     let folder = tempfile::tempdir().unwrap();
@@ -154,7 +154,7 @@ async fn a_login_drops_the_sessions_at_other_servers() {
     first.ping().await.unwrap();
     assert_eq!(first.session_id(), session);
 
-    // Zone servers of other programs know the number only.
+    // Zone servers of other programs know only the number.
     let admin = Admin::open(&there).await.unwrap();
     let drop = async |user, account: Option<&str>| {
         let account = account.map(str::to_owned);

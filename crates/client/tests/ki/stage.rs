@@ -29,7 +29,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// A server with the accounts `merle` and `other`, whose password is `hunter2`.
+    /// A server with the accounts `merle` and `other`, both with the password `hunter2`.
     pub(crate) async fn new(change: impl FnOnce(&mut KiConfig)) -> Self {
         let mut config = KiConfig::default();
         change(&mut config);
@@ -79,7 +79,7 @@ impl Stage {
         (client, pass)
     }
 
-    /// A client that has validated on its second connection, and may be in the queue.
+    /// A client that has validated on its second connection and may be in the queue.
     pub(crate) async fn validated(&self, name: &str) -> Client {
         let (first, pass) = self.logged_in(name).await;
         first.close().await;

@@ -1,4 +1,4 @@
-//! Two processes share a PostgreSQL database: one serves logins, the other is its standby.
+//! Two processes share a PostgreSQL database: one serves logins, and the other is its standby.
 
 use std::collections::VecDeque;
 use std::path::Path;

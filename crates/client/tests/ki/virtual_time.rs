@@ -1,4 +1,4 @@
-//! Tests that take long, or depend on the time.
+//! Slow tests, and tests that depend on time.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -90,7 +90,7 @@ async fn a_session_renewal_during_a_creation_loses_and_repeats_nothing() {
     for number in 0..5 {
         let before = client.session_id();
         assert_eq!(stage.realm.refresh(Some("merle")), Ok(1));
-        // The server is informed of it before the next message arrives.
+        // The server learns of it before the next message arrives.
         sleep(Duration::from_millis(10)).await;
         client.create(&plain(&format!("Merle{number}"))).await.unwrap();
         assert_ne!(client.session_id(), before);
@@ -170,7 +170,7 @@ async fn k_18_failures_delay_answers_but_never_lock_out() {
     let began = Instant::now();
     stage.client().await.log_in("merle", &right).await.unwrap();
     assert_eq!(began.elapsed().as_secs(), 4);
-    // Another player, from another address.
+    // Another player logs in from another address.
     let began = Instant::now();
     let (stream, _) = stage.stream_from("198.51.100.1:1");
     let mut other = Client::over(stream, &settings()).await.unwrap();
@@ -213,7 +213,7 @@ async fn a_locked_database_holds_up_nobody() {
     client.create(&plain("First")).await.unwrap();
     stage.memory.is_locked.store(true, Ordering::Relaxed);
     let began = Instant::now();
-    // The next request waits for its answer. A ping does not, and others are served.
+    // The next request waits for its answer. A ping does not wait, and other clients are served.
     let blob = [("CreationInfo", Put::Bytes(plain("Lost")))];
     client.send(7, "MSG_CREATECHARACTER", &blob).await.unwrap();
     client.send(7, "MSG_REQUESTCHARACTERLIST", &[]).await.unwrap();
@@ -256,7 +256,7 @@ async fn waiting_client(stage: &Stage) -> Client {
     client
 }
 
-/// A client cannot make the server keep any number of requests.
+/// A client cannot make the server keep an unlimited number of requests.
 #[tokio::test(start_paused = true)]
 async fn few_requests_wait_for_a_locked_database() {
     let stage = Stage::new(|_| ()).await;
@@ -272,7 +272,7 @@ async fn few_requests_wait_for_a_locked_database() {
     client.characters().await.unwrap();
 }
 
-/// A server that stops does not wait for its database for long.
+/// A stopping server does not wait long for its database.
 #[tokio::test(start_paused = true)]
 async fn a_client_of_a_locked_database_is_told_of_the_servers_end() {
     let stage = Stage::new(|_| ()).await;
@@ -283,7 +283,7 @@ async fn a_client_of_a_locked_database_is_told_of_the_servers_end() {
     let error = client.listen(DAY).await.unwrap_err();
     assert!(matches!(&error, ClientError::ThrownOut(why) if why.contains("shutting down")));
     assert!(began.elapsed() <= Duration::from_secs(3), "{:?}", began.elapsed());
-    // The commit may be about to fail. The end of the server waits only for that.
+    // The commit may be about to fail. Shutdown waits only for that.
     stage.realm.close().await;
     assert!(began.elapsed() <= Duration::from_secs(8), "{:?}", began.elapsed());
 }

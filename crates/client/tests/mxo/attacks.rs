@@ -30,7 +30,7 @@ fn client(clock: Clock, uid: u64) -> Connection {
     Connection::client(ClientConfig::new(Duration::from_secs(1), uid), session, clock.now())
 }
 
-/// Sends forbidden object sections, and counts resets.
+/// Sends forbidden object sections and counts resets.
 struct Rogue(Vec<Vec<u8>>, Arc<AtomicU64>);
 
 impl Rogue {
@@ -77,7 +77,7 @@ async fn open(world: &Running) -> u64 {
 async fn illegal_sections_disconnect_their_sender() {
     let log = Log::begin();
     let world = Running::start(|config| config.replicator.enter = 6_000.0).await;
-    // Updates of other views, creates, deletes of 65,535 views, pending updates of 64 KiB, a
+    // Updates of other views, creates, deletes of 65,535 views, pending updates of 64 KiB, and a
     // truncated section.
     let sections = [
         &[3, 3, 0, 1, 2, 0, 0, 0][..],
@@ -111,7 +111,7 @@ async fn datagrams_without_a_valid_hello_open_no_connection() {
         // Sealed with the right key, but without a hello.
         let sealed = key.seal_datagram(&[9; 16], &noise);
         stranger.send_to(&sealed, world.address).await.unwrap();
-        // A truncated hello, and one under another key.
+        // A truncated hello and one encrypted with another key.
         let hello = [&[0, 0, 0, 0, 0, 0, 3, 8, 0, 0, 0][..], &sampler.bytes(32)].concat();
         let torn = &hello[..hello.len() - 1 - length % 30];
         stranger.send_to(torn, world.address).await.unwrap();
@@ -136,7 +136,7 @@ async fn a_hello_alone_gets_no_world_and_uses_no_client_slot() {
     });
     let world = world.await;
     let visit = world.enter(1).await;
-    // One hello each, and nothing more.
+    // Each client sends one hello and nothing more.
     let mut sockets = Vec::new();
     for uid in 0..120 {
         use worldwire_core::Side;
@@ -212,7 +212,7 @@ async fn stay(world: &Running, port: u16, uid: u64, accepted: u64) -> u16 {
 async fn a_client_can_reconnect_from_the_same_port() {
     let world = Running::start(|_| ()).await;
     let port = stay(&world, 0, 501, 1).await;
-    // With another character, and with the same one.
+    // Clients return with another character and with the same one.
     for (uid, accepted) in [(502, 2), (502, 3), (501, 4)] {
         stay(&world, port, uid, accepted).await;
     }

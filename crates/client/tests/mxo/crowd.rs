@@ -22,7 +22,7 @@ struct Guest {
     pair: Pair<Connection>,
     view: ClientView,
     client: Option<ClientId>,
-    /// The largest number of section bytes that it was sent in a tick.
+    /// The largest number of section bytes that the client was sent in a tick.
     most: usize,
 }
 
@@ -139,7 +139,7 @@ fn at_rest_every_client_sees_the_whole_world() {
         crowd.iter().all(|it| it.view.is_acknowledged() && world.is_settled(it.client.unwrap()))
     };
     let mut rounds = 0;
-    // The last packet can take long when half of the packets or acknowledgements are lost.
+    // The last packet can take a long time when half of the packets or acknowledgements are lost.
     while rounds < 20 || !is_at_rest(&world, &crowd) {
         let now = step(&mut world, &mut crowd);
         world.hold(now + Duration::from_secs(60));
@@ -150,7 +150,7 @@ fn at_rest_every_client_sees_the_whole_world() {
     // The budget of a tick includes retransmissions.
     let most = crowd.iter().map(|member| member.most).max().unwrap();
     assert!(most <= config.tick_bytes, "{most}");
-    // Little more than the lost packets is sent again.
+    // Little more than the lost packets is resent.
     let mut crowd_traffic = (0, 0);
     for member in &crowd {
         let traffic = world.traffic(member.client.unwrap()).unwrap();

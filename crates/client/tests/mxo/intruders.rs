@@ -13,7 +13,7 @@ use worldwire_mxo::frame::{Hello, Plain};
 
 use crate::server::{PATIENCE, Server, until, write_key};
 
-/// Sends bytes to a TCP server; whether it then closes the connection.
+/// Sends bytes to a TCP server. Returns whether it then closes the connection.
 async fn is_closed_after(server: SocketAddr, bytes: &[u8]) -> bool {
     let mut stream = TcpStream::connect(server).await.unwrap();
     stream.write_all(bytes).await.unwrap();
@@ -82,7 +82,7 @@ async fn torn_messages_are_put_together() {
 async fn floods_take_only_their_own_places() {
     let server = Server::start(|config| config.limits.connections_per_address = 3).await;
     server.add("neo").await;
-    // Half-open connections of one address, which is all that it gets.
+    // Half-open connections from one address, which use up its limit.
     let mut flood = Vec::new();
     for _ in 0..8 {
         flood.push(TcpStream::connect(server.auth).await.unwrap());

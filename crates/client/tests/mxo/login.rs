@@ -110,7 +110,7 @@ async fn characters_return_to_where_they_left() {
     timeout(PATIENCE, margin.ended()).await.unwrap();
     until("it is gone", async || server.realm.census().loaded == 0).await;
 
-    // Also after a restart.
+    // After a restart, too, the character returns to where it left.
     let folder = server.stop().await;
     let server = Server::start_in(folder, |_| ()).await;
     let mut margin = server.margin("neo").await;
@@ -181,7 +181,7 @@ async fn every_login_is_refused_by_its_status() {
     assert!(matches!(gone, Err(LoginError::Ended(_))), "{gone:?}");
     assert_eq!(server.metric("refused_total{reason=\"no-account\"}").await, 2);
 
-    // A client with another server's key, and one that asks for this one's.
+    // One client has another server's key, and one asks for this server's key.
     let mut other = server.login("switch", PASSWORD);
     let mut key = server.public_key.clone();
     key.modulus[5] ^= 1;
@@ -222,12 +222,12 @@ async fn every_request_about_characters_is_refused_by_its_status() {
     let mut again = server.margin("neo").await;
     assert_eq!(denied(again.load(first).await), LoginStatus::CharacterInUse);
     assert_eq!(denied(again.delete(first).await), LoginStatus::CharacterInUse);
-    // The limit: the name is given back with the connection.
+    // The limit, and a name that was released with its connection.
     let second = neo.create("Anderson", plain()).await.unwrap();
     assert!(second > reserved);
     smith.create("TheOne", plain()).await.unwrap();
     assert_eq!(denied(neo.claim("Third").await), LoginStatus::CharacterLimit);
-    // The first is free now, because the second replaced it.
+    // The first character is free now, because the second one replaced it.
     neo.delete(first).await.unwrap();
     assert_eq!(denied(neo.load(first).await), LoginStatus::InvalidName);
     assert_eq!(
@@ -237,7 +237,7 @@ async fn every_request_about_characters_is_refused_by_its_status() {
     drop((neo, smith, again));
     let folder = server.stop().await;
 
-    // Characters belong to the world in which they were made, and what is stored stays.
+    // Characters belong to the world in which they were created, and stored ones remain.
     let server = Server::start_in(folder, |config| config.world_id = 2).await;
     let ticket = server.ticket("smith").await.unwrap();
     let names: Vec<_> =
@@ -278,7 +278,7 @@ async fn wrong_passwords_delay_answers() {
     let start = std::time::Instant::now();
     assert_eq!(refused(&server, "neo", "guess").await, LoginStatus::WrongPassword);
     assert!(start.elapsed() >= Duration::from_millis(250), "{:?}", start.elapsed());
-    // The right one is delayed as well, but accepted.
+    // The right password is delayed as well, but accepted.
     server.ticket("neo").await.unwrap();
     server.stop().await;
 }

@@ -73,7 +73,7 @@ async fn the_auth_server_refuses_every_malformed_input() {
     let lines = log.with("the peer violated the protocol");
     assert!(lines.len() == 1 && lines[0].contains("state=\"auth\""), "{lines:?}");
     assert!(lines[0].contains("at least 1 byte"), "{lines:?}");
-    // The blobs of others, and damaged ones.
+    // Other clients' blobs, and damaged ones.
     for (id, _, blob, _) in inputs(&["rsa"]) {
         let mut raw = RawChannel::dial(server.auth, Channel::Auth).await;
         let size = u16::try_from(blob.len()).unwrap().to_le_bytes();
@@ -102,7 +102,7 @@ async fn the_margin_server_refuses_every_malformed_input() {
             RawChannel::dial(server.margin, Channel::Margin).await
         };
         if is_sealed {
-            // Encrypted again with the session's key, if it consists of blocks.
+            // The input is encrypted again with the session's key if it consists of blocks.
             let vector_key: [u8; 16] = hex(&case, "key").unwrap().try_into().unwrap();
             let iv: [u8; 16] = body[..16].try_into().unwrap();
             let plain = SessionKey::new(&vector_key).open_blocks(&iv, &body[16..]);
@@ -170,7 +170,7 @@ async fn wrong_and_replayed_challenges_are_refused() {
     assert_eq!(replay.refusal().await.status, LoginStatus::WrongPassword);
     assert!(replay.is_closed().await);
     assert_eq!(server.metric("refused_total{reason=\"wrong-proof\"}").await, 1);
-    // Another challenge than the one that was sent.
+    // A challenge other than the one that was sent.
     let ticket = server.ticket("neo").await.unwrap();
     let wrong = |message: &mut MarginClientMessage<'static>| {
         if let MarginClientMessage::CertChallengeResponse(response) = message {
@@ -188,7 +188,7 @@ async fn wrong_and_replayed_challenges_are_refused() {
     assert_eq!(replay.receive().await.unwrap()[0], 2);
     assert!(replay.is_closed().await);
     counts(&server, "margin", 1).await;
-    // Half a message is none.
+    // Half a message is not a message.
     let mut half = RawChannel::dial(server.margin, Channel::Margin).await;
     half.send_bytes(&session.sent[0][..100]).await;
     tokio::time::sleep(Duration::from_millis(50)).await;

@@ -31,7 +31,7 @@ impl RawChannel {
         Self { stream, channel, key: None, sent: Vec::new() }
     }
 
-    /// Logs in at the auth server, and returns all frames that the client sent.
+    /// Logs in at the auth server and returns all frames that the client sent.
     pub(crate) async fn auth_frames(server: &Server, account: &str) -> Vec<Vec<u8>> {
         let mut this = Self::dial(server.auth, Channel::Auth).await;
         let login = server.login(account, PASSWORD);
@@ -96,7 +96,7 @@ impl RawChannel {
         let _ = self.stream.write_all(bytes).await;
     }
 
-    /// Waits for a message, and decrypts it; `None` at the end of the stream.
+    /// Waits for a message and decrypts it; `None` at the end of the stream.
     pub(crate) async fn receive(&mut self) -> Option<Vec<u8>> {
         let read = async {
             let mut length = usize::from(self.stream.read_u8().await.ok()?);
@@ -110,7 +110,7 @@ impl RawChannel {
         let body = timeout(PATIENCE, read).await.unwrap()?;
         let Some(key) = &self.key else { return Some(body) };
         let plain = key.open(body[..16].try_into().unwrap(), &body[16..]).unwrap();
-        // After the CRC, the length and the time.
+        // The message follows the CRC, the length and the time.
         Some(plain[10..].to_vec())
     }
 
@@ -130,7 +130,7 @@ impl RawChannel {
         }
     }
 
-    /// Whether the server closes the connection, without another message.
+    /// Whether the server closes the connection without another message.
     pub(crate) async fn is_closed(&mut self) -> bool {
         self.receive().await.is_none()
     }

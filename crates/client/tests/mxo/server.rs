@@ -26,7 +26,7 @@ pub(crate) const PASSWORD: &str = "white rabbit";
 /// How long a client waits for each answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The test keys of the conformance vectors, which save the time to generate keys.
+/// The test keys of the conformance vectors, so that none need be generated.
 static KEYS: LazyLock<[(&str, String); 2]> = LazyLock::new(|| {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/mxo-login/keys.json");
     let json: Json = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();

@@ -55,7 +55,7 @@ async fn clients_see_every_status() {
         };
         assert_eq!(seen, status, "{how}");
     }
-    // The table has all that have a name.
+    // The table has all statuses that have a name.
     let named = LoginStatus::NAMES.iter().filter(|(code, _)| *code != 0);
     let mut known: Vec<i64> = STATUSES.iter().map(|(code, ..)| i64::from(*code)).collect();
     known.dedup();
@@ -97,7 +97,7 @@ async fn at_auth(how: &str) -> LoginStatus {
     }
 }
 
-/// The answer to an empty proof, which our client never sends in this order.
+/// The answer to an empty proof. Our client never sends one at this point.
 async fn to_a_proof(stage: &Stage) -> LoginStatus {
     let mut stream = stage.auth();
     stream.write_all(&[5, 10, 3, 0, 0, 0]).await.unwrap();

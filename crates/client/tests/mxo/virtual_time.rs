@@ -35,11 +35,11 @@ fn json(replica: &Replica) -> serde_json::Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Waits until nothing is on its way to a client, and compares its views with the world.
+/// Waits until nothing is in transit to a client, then compares its views with the world.
 async fn sees_all(stage: &Stage, client: &Client) {
     let world = || stage.services.worlds().of(client.with_view(|view| view.district().unwrap()));
     let it = || world().client_of(client.uid()).unwrap();
-    // Until its last step is sent.
+    // Waits until the client's last step has been sent.
     sleep(Duration::from_secs(1)).await;
     let hold = || world().hold(Duration::MAX);
     until("it settles", async || {
@@ -83,7 +83,7 @@ async fn players_meet_on_a_bad_network() {
         neo.say(line).unwrap();
         trinity.whisper("Neo", line).unwrap();
     }
-    // RPC messages arrive once, and in order.
+    // RPC messages arrive once and in order.
     let lines =
         |scope| ["Knock, knock.", "Follow the white rabbit."].map(|line| (scope, line.to_owned()));
     assert_eq!(heard(&trinity, 2).await, lines(ChatScope::Area));
@@ -128,7 +128,7 @@ async fn players_meet_on_a_bad_network() {
         !names.contains("\"Neo\"")
     })
     .await;
-    // He returns to where he left.
+    // He returns to the place where he left.
     let mut margin = stage.margin("neo").await;
     margin.load(neo_id).await.unwrap();
     let neo = stage.enter(&mut margin, neo_id).await;
@@ -187,7 +187,7 @@ async fn players_travel_between_districts() {
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     assert_eq!(heard(&neo, 2).await[1].1, REFUSAL);
     assert_eq!(neo.with_view(|view| view.district()), Some(2));
-    // It returns to the district in which it left.
+    // The character returns to the district in which it left.
     neo.leave().await;
     timeout(PATIENCE, neo_margin.ended()).await.unwrap();
     let mut margin = stage.margin("neo").await;
@@ -281,14 +281,14 @@ async fn closes_after(mut stream: DuplexStream) -> u64 {
 async fn silent_logins_end() {
     let stage = slow_stage().await;
     stage.add("neo").await;
-    // Without a first message.
+    // A connection without a first message.
     assert_eq!(closes_after(stage.auth()).await, 10);
     assert_eq!(closes_after(stage.margin_stream()).await, 10);
-    // Half a message is none.
+    // Half a message is not a message.
     let mut stream = stage.auth();
     stream.write_all(&[9, 6, 0xd9]).await.unwrap();
     assert_eq!(closes_after(stream).await, 10);
-    // Between two messages.
+    // A connection that falls silent between two messages.
     let mut stream = stage.auth();
     stream.write_all(&[9, 6, 0xd9, 0x21, 7, 0, 4, 0, 0, 0]).await.unwrap();
     assert_eq!(closes_after(stream).await, 300);
@@ -344,7 +344,7 @@ async fn a_silent_session_is_replaced() {
     let in_use = again.load(id).await;
     assert!(matches!(in_use, Err(LoginError::Denied(LoginStatus::CharacterInUse))), "{in_use:?}");
     stage.link.take().unwrap().cut();
-    // It pings every 20 seconds.
+    // The client pings every 20 seconds.
     sleep(Duration::from_secs(26)).await;
     again.load(id).await.unwrap();
     timeout(PATIENCE, margin.ended()).await.unwrap();
@@ -384,7 +384,7 @@ async fn travelling_cancels_jacking_out() {
     sleep(Duration::from_secs(20)).await;
     assert!(!neo.is_over());
     sees_all(&stage, &neo).await;
-    // Nobody leaves on the way.
+    // A character cannot leave while it travels.
     assert!(timeout(Duration::ZERO, neo.travel(1, PATIENCE)).await.is_err());
     assert!(timeout(Duration::ZERO, neo.jack_out()).await.is_err());
     sleep(Duration::from_secs(20)).await;
@@ -403,7 +403,7 @@ async fn failed_logins_delay_answers() {
     let began = Instant::now();
     stage.ticket("neo").await;
     assert_eq!(began.elapsed().as_secs(), 4);
-    // Another player, from another address.
+    // Another player logs in from another address.
     let began = Instant::now();
     let stream = stage.auth_from("198.51.100.1:1");
     let login = stage.login("trinity", crate::server::PASSWORD);
@@ -432,7 +432,7 @@ async fn names_are_reserved_and_characters_deleted() {
     neo.claim("TheOne").await.unwrap();
     let taken = smith.claim("theone").await;
     assert!(matches!(taken, Err(LoginError::Denied(LoginStatus::NameInUse))), "{taken:?}");
-    // The name is given back with the connection.
+    // The name is released with the connection.
     drop(neo);
     sleep(Duration::from_secs(1)).await;
     let first = smith.create("TheOne", plain()).await.unwrap();

@@ -39,7 +39,7 @@ fn prepare(folder: &Path) {
     std::fs::write(data.join("secure/SDL/Fern.sdl"), SDL).unwrap();
 }
 
-/// A player, and what the player sees.
+/// A player and what the player sees.
 struct Visitor {
     auth: Auth,
     account: Uuid,
@@ -55,7 +55,7 @@ fn descriptors() -> Arc<Descriptors> {
 }
 
 impl Visitor {
-    /// Logs in, creates a player of this name and links to the age. Returns what was there.
+    /// Logs in, creates a player with this name and links to the age. Returns what was there.
     async fn come(shard: &Shard, account: usize, name: &str) -> (Self, Vec<SceneEvent>) {
         let (auth, _) = Auth::connect(shard).await.unwrap();
         let (account, password) = ACCOUNTS[account];
@@ -219,7 +219,7 @@ async fn an_evening() {
     assert!(matches!(ann.sees("chat").await, SceneEvent::Chat { .. }));
     assert!(ann.pushes().await);
 
-    // They change things, and the age itself.
+    // They change things and the age itself.
     bob.sets(object("Lever"), &change("lever", "place", Scalar::Int(5))).await;
     let seen = ann.sees("the lever").await;
     let five = vec!["+ place = 5".to_owned()];
@@ -237,7 +237,7 @@ async fn an_evening() {
     // Her lock is free.
     assert!(bob.pushes().await);
 
-    // She returns later, and finds everything.
+    // She returns later and finds everything.
     let age = ann.auth.age("Fern", FERN).await.unwrap();
     let (game, _told, scene, _) = join(shard, &age, ann.account, ann.player).await;
     let values = |scene: &Scene| {
@@ -321,7 +321,7 @@ async fn a_crash_in_the_middle() {
         bob.sets(gate(), &change("Fern", "open", Scalar::Bool(open))).await;
         timeout(PATIENCE, bob.reads_in_the_vault(open)).await.unwrap();
     }
-    // In the middle of more changes.
+    // The crash happens in the middle of more changes.
     for place in 2..50 {
         bob.sets(object("Lever"), &change("lever", "place", Scalar::Int(place))).await;
     }

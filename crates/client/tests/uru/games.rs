@@ -1,4 +1,4 @@
-//! The games of players against the game manager, without sockets.
+//! Players' games, tested with the game manager, without sockets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use worldwire_uru::types::Uuid;
 const ANN: u32 = 1_001;
 const BOB: u32 = 1_002;
 
-/// An age with its game manager, and two players.
+/// An age with its game manager and two players.
 struct World {
     manager: GameManager,
     library: MarkerLibrary,
@@ -158,7 +158,7 @@ fn the_owner_solves_the_door() {
     }
     let door = world.spiral(ANN, id);
     assert!(door.is_won() && door.is_complete());
-    // Only the owner learns of it.
+    // Only the owner learns that the game is won.
     assert_eq!(world.seen(BOB), [""; 0]);
 
     world.now += Duration::from_secs(5);
@@ -245,7 +245,7 @@ fn variables_are_shared() {
             game.set("motto", &text("x")),
             "only the owner of the game can do this: player 1001 owns it",
         ),
-        (game.set("mott", &text("x")), "there is no variable \"mott\": create it first"),
+        (game.set("mott", &text("x")), "there is no variable \"mott\"; create it first"),
         (game.create("", &number(1.0)), "the name must be at least one character, not empty"),
         (game.create("n", &number(f64::NAN)), "the value must be a finite number, not NaN"),
         (
@@ -261,7 +261,7 @@ fn variables_are_shared() {
     let mut game = world.games(BOB).var_sync(id).unwrap();
     assert!(game.is_owner());
     let error = game.set("motto", &number(1.0)).unwrap_err();
-    assert_eq!(error.to_string(), "the variable \"motto\" holds text: its type cannot change");
+    assert_eq!(error.to_string(), "the variable \"motto\" holds text, and its type cannot change");
     game.set("motto", &text("x")).unwrap();
     assert_eq!(world.seen(BOB), ["StringVarChanged"]);
     assert!(matches!(world.games(ANN).var_sync(id), Err(PlayError::NotJoined(_))));
@@ -354,14 +354,14 @@ fn what_is_not_announced_is_not_requested() {
     let error = games.join(GameType::BlueSpiral, 0).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the shard does not announce BlueSpiral: its operator must enable the game under [games] in \
+        "the shard does not announce BlueSpiral; its operator must enable the game under [games] in \
          shard.toml"
     );
     assert!(games.open_markers(Uuid([1; 16])).is_err() && games.poll_transmit().is_none());
     games.join(GameType::Heek, 0).unwrap();
     assert!(games.poll_transmit().is_some());
 
-    // An older server announces nothing, and refuses.
+    // An older server announces nothing and refuses games that it does not serve.
     let mut world = World::serving([GameType::Heek]);
     world.games(ANN).join(GameType::BlueSpiral, 0).unwrap();
     world.games(ANN).create_markers(MarkerGameType::Cgz, "x").unwrap();
@@ -373,7 +373,7 @@ fn what_is_not_announced_is_not_requested() {
     let refused = PlayError::Refused { game: GameType::BlueSpiral, result: failed };
     assert_eq!(
         refused.to_string(),
-        "BlueSpiral: refused with InitFailed (2): the server does not serve such a game"
+        "BlueSpiral: refused with InitFailed (2): the server does not offer this game"
     );
     assert!(world.games(ANN).joined().is_empty());
     assert!(matches!(world.games(ANN).join(GameType::Marker, 0), Err(PlayError::Value { .. })));
@@ -414,14 +414,14 @@ fn servers_cannot_confuse_or_exhaust_the_client() {
     let other = from_server(1, 0, "Manager.GameInstance", instance(GameType::VarSync, 9));
     let error = games.receive(&other).unwrap_err().to_string();
     assert!(error.contains("GameInstance: wanted a game of Heek"), "{error}");
-    // So is the ID of a game that the player is in.
+    // The answer to a request has the ID of a game that the player is already in.
     let own = from_server(2, 0, "Manager.GameInstance", instance(heek, 8));
     games.join(heek, 0).unwrap();
     games.receive(&own).unwrap();
     games.join(GameType::VarSync, 255).unwrap();
     let other = from_server(3, 0, "Manager.GameInstance", instance(GameType::VarSync, 8));
     assert!(games.receive(&other).is_err() && games.joined().len() == 1);
-    // Messages of a game that the player is not in are shown, and have no effect.
+    // Messages of a game that the player is not in are shown but have no effect.
     let events = games.receive(&from_server(0, 9, "AnyGame.PlayerJoined", json!({"player": ANN})));
     assert!(matches!(&events.unwrap()[..], [PlayEvent::Message { game_type: None, .. }]));
 
@@ -478,7 +478,7 @@ fn any_message_is_survived() {
         }
         let games = world.games(ANN);
         understood += usize::from(games.receive(&bytes).is_ok());
-        // A message makes the client send at most one.
+        // Each message makes the client send at most one message.
         games.poll_transmit();
         assert!(games.poll_transmit().is_none());
     }

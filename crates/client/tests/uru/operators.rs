@@ -29,7 +29,7 @@ impl Running {
     }
 }
 
-/// Links of the game's scripts name an instance. Without it, clients would be disconnected.
+/// Links in the game's scripts name an instance. Without it, the links would disconnect clients.
 #[tokio::test]
 async fn links_to_fixed_instances_lead_somewhere() {
     let running = Running::start(|_| ()).await;
@@ -175,7 +175,7 @@ async fn operators_close_the_shard_and_change_roles() {
     running.ask(role(0)).await.unwrap();
     assert_eq!(log_in().await.unwrap_err().net_error(), Some(NetError::LoginDenied));
 
-    // Like that of the welcome message, the change survives a restart.
+    // Like a change of the welcome message, this change survives a restart.
     let welcome = |text: Option<&str>| Request::Welcome { text: text.map(str::to_owned) };
     running.ask(welcome(Some("Shorah!"))).await.unwrap();
     let running = Running::start_in(running.stop().await, |_| ()).await;

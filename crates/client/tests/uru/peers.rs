@@ -69,7 +69,7 @@ impl Application<Connection> for Odd {
                     say(chunk.into());
                 }
             }
-            // Like dirtsand: the number of a different reply with the same fields.
+            // Like dirtsand, this server sends the number of a different reply with equal fields.
             Some(Message::AuthClient(Ask::VaultNodeRemove(asked))) => {
                 say(VaultSaveNodeReply { trans_id: asked.trans_id, result }.into());
             }
@@ -111,7 +111,7 @@ async fn replies_are_matched_by_their_transaction() {
     let error = auth.public_ages("city").await.unwrap_err().to_string();
     assert_eq!(
         error,
-        "GetPublicAgeList: the server sent VaultNodeRefsFetched, which is not the reply"
+        "GetPublicAgeList: the server sent VaultNodeRefsFetched instead of the reply"
     );
     let error = auth.fetch_node(1).await.unwrap_err();
     assert!(matches!(error, ClientError::Timeout { request: "VaultNodeFetch" }), "{error}");
@@ -140,7 +140,7 @@ async fn notifications_can_be_dropped_but_kept_ones_must_be_read() {
 
 #[tokio::test]
 async fn a_silent_server_times_out() {
-    // It accepts, then stays silent.
+    // The server accepts the connection, then stays silent.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut shard = at(silent.local_addr().unwrap());
     shard.patience = Duration::from_millis(200);
@@ -154,7 +154,7 @@ async fn a_silent_server_times_out() {
     assert!(error.starts_with("cannot connect to the auth server at 127.0.0.1:"), "{error}");
     assert!(!error.contains("os error"), "{error}");
     assert!(
-        error.ends_with("check that the shard is running, and its address and port"),
+        error.ends_with("check that the shard is running, and check its address and port"),
         "{error}"
     );
     // No name server is asked for a name that is too long.

@@ -42,7 +42,7 @@ impl Running {
         Self { folder, shard, stop, serving }
     }
 
-    /// Stops the shard, and returns its directory.
+    /// Stops the shard and returns its directory.
     pub(crate) async fn stop(self) -> TempDir {
         self.stop.stop();
         timeout(Duration::from_secs(30), self.serving).await.unwrap().unwrap().unwrap();

@@ -10,7 +10,7 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 
 use crate::shard::Running;
 
-/// Waits for a notification, and applies those before it.
+/// Waits for a notification and applies those before it.
 async fn until(
     wanted: impl Fn(&Notification) -> bool,
     notifications: &mut Notifications,

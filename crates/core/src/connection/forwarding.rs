@@ -14,7 +14,7 @@ use crate::{Error, Result, Side};
 pub struct Forwarding<P> {
     bounds: Bounds,
     reported: Option<Reported<P>>,
-    /// By the side that sends.
+    /// The directions, by the side that sends.
     directions: [Direction<P>; 2],
     /// The number of pieces held so far.
     holds: u64,
@@ -156,8 +156,8 @@ impl<P> Forwarding<P> {
         Ok(())
     }
 
-    /// Queues the piece reported last, which ends the time to decide on it. Returns the side that
-    /// sent it.
+    /// Queues the piece reported last, which can then no longer be decided on. Returns the side
+    /// that sent it.
     pub fn settle(&mut self, bytes: impl FnOnce(Side, &mut P) -> Vec<u8>) -> Option<Side> {
         let Reported { side, mut piece, is_urgent, state } = self.reported.take()?;
         let bytes = bytes(side, &mut piece);
@@ -242,7 +242,7 @@ impl<P> Forwarding<P> {
         if unread <= max {
             return Ok(());
         }
-        Err(Error::limit("bytes waiting for a full queue", max as u64, unread as u64))
+        Err(Error::limit("bytes waiting while the queue is full", max as u64, unread as u64))
     }
 
     /// Forwards the rest of a side's stream unread.
@@ -259,7 +259,7 @@ impl<P> Forwarding<P> {
     /// Checks that a message may be injected into a side's stream.
     ///
     /// # Errors
-    /// [`SendError::Unread`], if that stream is forwarded unread.
+    /// [`SendError::Unread`] if that stream is forwarded unread.
     pub fn check_readable(&self, side: Side) -> Result<(), SendError> {
         match self.is_raw(side) {
             true => Err(SendError::Unread),
@@ -386,7 +386,10 @@ mod tests {
         let error = fill(&mut forwarding, &mut out).unwrap_err();
         assert_eq!(error.to_string(), "wanted at most 4 (queued bytes), found 5");
         let error = forwarding.check_unread(5).unwrap_err();
-        assert_eq!(error.to_string(), "wanted at most 4 (bytes waiting for a full queue), found 5");
+        assert_eq!(
+            error.to_string(),
+            "wanted at most 4 (bytes waiting while the queue is full), found 5"
+        );
         forwarding.set_raw(FROM);
         assert!(forwarding.check_readable(FROM).is_err());
         assert!(forwarding.check_readable(FROM.other()).is_ok());

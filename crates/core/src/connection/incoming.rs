@@ -55,7 +55,7 @@ impl Incoming {
     /// the last attempt asked for has arrived.
     ///
     /// # Errors
-    /// The errors of `read` other than Incomplete, with their offset in the stream.
+    /// The errors of `read` other than `Incomplete`, with their offset in the stream.
     #[inline]
     pub fn attempt<R>(
         &mut self,

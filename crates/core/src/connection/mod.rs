@@ -47,7 +47,7 @@
 //!
 //! # Relays
 //!
-//! A relay can decide on every [`Event::Received`]: [`Forward::forward`] decides at once,
+//! A relay can decide on every [`Event::Received`]: [`Forward::forward`] decides immediately,
 //! [`Forward::hold`] defers the decision for as long as a user or a program needs.
 //!
 //! * A held piece delays everything that its side sent later. Later pieces are still reported and
@@ -55,7 +55,7 @@
 //!   [released](Forward::release). Pieces may be released in any order.
 //! * The other direction and all timers continue. Where a relay can recognise the family's
 //!   keep-alives, they overtake held pieces; each machine documents which. Peers without such
-//!   keep-alives may give up while a piece is held for long.
+//!   keep-alives may give up if a piece is held for a long time.
 //! * [`Inject`]ed messages are sent before held pieces.
 //! * Each direction keeps up to the relay's [`Bounds`] plus one piece or frame. It then
 //!   [pauses](Connection::is_paused): the relay reads no more of that stream, so `poll` reports no
@@ -106,7 +106,7 @@ pub use timers::{Timer, Timers};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input<'b> {
     /// The next bytes of a stream. Clients and servers accept chunks of any size. An observer
-    /// expects one segment per call, since messages usually begin with one.
+    /// expects one segment per call, because messages usually begin with one.
     Bytes(&'b [u8]),
     /// A datagram, for families that use UDP.
     Datagram(&'b [u8]),
@@ -128,22 +128,22 @@ pub enum Event<R, N> {
     News(N),
     /// Bytes of a stream are missing (observers).
     Gap {
-        /// Whose stream.
+        /// The side whose stream it is.
         side: Side,
-        /// Which bytes, counted from the start of the stream.
+        /// The missing bytes, counted from the start of the stream.
         range: Range<u64>,
     },
     /// Reading resumes after bytes that could not be read (observers).
     Resync {
-        /// Whose stream.
+        /// The side whose stream it is.
         side: Side,
         /// The bytes skipped: the gap, and torn messages around it.
         skipped: Range<u64>,
     },
     /// Something cannot be read. A client or server closes the connection. An observer skips it or
-    /// gives the stream up. A relay forwards the rest of the stream unchanged.
+    /// gives up the stream. A relay forwards the rest of the stream unchanged.
     Fault {
-        /// Whose stream.
+        /// The side whose stream it is.
         side: Side,
         /// What is wrong, with the offset in that stream.
         error: Error,
@@ -265,8 +265,8 @@ pub trait Connection {
         self.sender().close();
     }
 
-    /// Copies an observer between two inputs, so that the rest of the conversation can be read again
-    /// from here. Returns the copy, and about how many bytes it takes. `None` in other roles, in
+    /// Copies an observer between two inputs so that the rest of the conversation can be read again
+    /// from here. Returns the copy and its approximate size in bytes. `None` in other roles, in
     /// families that cannot be copied, while events are not polled, and while more than
     /// [`MAX_FORKED_BYTES`] wait for the rest of their message.
     fn fork(&self) -> Option<(Self, usize)>
@@ -308,10 +308,10 @@ pub trait Sender {
     /// Queues a message. Messages queued before setup is complete are sent afterwards.
     ///
     /// # Errors
-    /// [`Encode`](SendError::Encode), for a message that cannot be encoded or that this side does
-    /// not send; [`Role`](SendError::Role), for a role that cannot send messages;
-    /// [`Closed`](SendError::Closed); [`QueueFull`](SendError::QueueFull), because the peer does
-    /// not read; close the connection then.
+    /// [`Encode`](SendError::Encode) for a message that cannot be encoded or that this side does
+    /// not send; [`Role`](SendError::Role) for a role that cannot send messages;
+    /// [`Closed`](SendError::Closed); [`QueueFull`](SendError::QueueFull) if the peer does not
+    /// read, in which case close the connection.
     fn send(&mut self, message: &Self::Message<'_>) -> Result<(), SendError>;
 
     /// Ends the connection. Queued bytes can still be transmitted.

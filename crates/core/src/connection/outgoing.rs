@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::{Error, Result};
 
-/// Limits on the queue for a peer, so that one that does not read cannot exhaust memory.
+/// Limits on the queue for a peer, so that a peer that does not read cannot exhaust memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Bytes. Default 8 MiB.

@@ -56,8 +56,8 @@ pub trait Forward: Sender {
     /// [`hold`](Self::hold) releases the piece.
     ///
     /// # Errors
-    /// [`Encode`](SendError::Encode), if the bytes are not one whole message;
-    /// [`Unchangeable`](SendError::Unchangeable), for pieces of setup;
+    /// [`Encode`](SendError::Encode) if the bytes are not one whole message;
+    /// [`Unchangeable`](SendError::Unchangeable) for pieces of setup;
     /// [`NoPiece`](SendError::NoPiece), [`Role`](SendError::Role) and
     /// [`Closed`](SendError::Closed). The piece is then forwarded unchanged unless another decision
     /// follows.

@@ -83,8 +83,8 @@ impl Search {
         Self { from, starts, next, undecided, work: 0, seen: 0, is_sized: false }
     }
 
-    /// For streams in which every message states its length. Messages that end exactly where a
-    /// segment ends are then accepted without other evidence.
+    /// Declares that every message of the stream states its length. Messages that end exactly where
+    /// a segment ends are then accepted without other evidence.
     #[must_use]
     pub fn sized(self) -> Self {
         Self { is_sized: true, ..self }
@@ -96,7 +96,7 @@ impl Search {
         self.from
     }
 
-    /// The number of bytes received since, none of them readable.
+    /// The number of bytes received since reading stopped, none of them readable.
     #[must_use]
     pub fn seen(&self) -> u64 {
         self.seen
@@ -167,7 +167,7 @@ impl Search {
     fn chain(&mut self, at: u64, unread: &[u8], probe: &mut impl FnMut(&[u8]) -> Probe) -> Chain {
         let is_start = self.starts.binary_search(&at).is_ok();
         let (mut place, mut sum) = (0, 0);
-        // Different messages of the chain.
+        // The distinct messages of the chain so far.
         let mut seen: Vec<&[u8]> = Vec::new();
         let mut links = 0;
         while links < MAX_LINKS {
@@ -239,8 +239,8 @@ impl Search {
 
 /// The evidence that decoded bytes are really a message, in bits: numbers that have names, and
 /// legible text. Small numbers and zeros are common everywhere and prove little. `None` if a number
-/// has no name or a text is not legible. A message counts for at most 10 bits, since fields of a
-/// real one, with their length prefixes, can happen to fit a false one.
+/// has no name or a text is not legible. A message counts for at most 10 bits, because the fields
+/// inside a real message, with their length prefixes, can happen to look like a message themselves.
 #[must_use]
 pub fn evidence(tree: &Tree<'_>) -> Option<u32> {
     const NAMED: u32 = 5;

@@ -40,7 +40,7 @@ impl fmt::Display for SendError {
                 f.write_str("setup is not complete; wait until the connection is established")
             }
             Self::QueueFull(error) | Self::Encode(error) => error.fmt(f),
-            Self::NoPiece => f.write_str("no piece waits for a decision"),
+            Self::NoPiece => f.write_str("no piece is waiting for a decision"),
             Self::NotHeld => f.write_str("no piece with this ID is held"),
             Self::Unchangeable(piece) => write!(f, "{piece} must be forwarded unchanged"),
             Self::Unread => f.write_str("this stream has been forwarded unread since a fault"),
@@ -56,7 +56,7 @@ impl SendError {
     pub fn into_error(self) -> Error {
         match self {
             Self::QueueFull(error) | Self::Encode(error) => error,
-            other => Error::value("a command that can be carried out", other.to_string()),
+            other => Error::invalid(other.to_string()),
         }
     }
 }

@@ -58,7 +58,7 @@ pub trait Role: Debug {
 pub struct SendHalf<R: Role> {
     /// The role.
     pub role: R,
-    /// By receiving side.
+    /// The lanes, by receiving side.
     pub lanes: [R::Lane; 2],
     /// The deadlines and the clock.
     pub timers: Timers,

@@ -48,8 +48,8 @@ pub trait StreamMachine: Sized {
     /// Handles a datagram, which is a fault unless the family has datagrams.
     fn push_datagram(&mut self, from: Side, _: &[u8]) {
         let Parts { sender, streams, events } = self.parts_mut();
-        let wanted = format!("a stream: {} runs over TCP", Self::PROTOCOL);
-        let error = Error::malformed(wanted, "a datagram");
+        let hint = format!("{} runs over TCP only", Self::PROTOCOL);
+        let error = Error::malformed("a TCP stream", "a datagram").hint(hint);
         let error = error.at(streams[from.index()].incoming().end());
         events.push_back(Event::Fault { side: from, error });
         let half = sender.half_mut();
@@ -68,7 +68,7 @@ pub trait StreamMachine: Sized {
     /// Sends the keep-alive that is due.
     fn beat(&mut self) {}
 
-    /// Returns a piece that may be reported, and keeps or drops any other.
+    /// Returns a piece that may be reported and keeps or drops any other.
     #[inline]
     fn admit(&mut self, unread: Self::Unread) -> Option<Self::Unread> {
         Some(unread)
@@ -215,7 +215,7 @@ impl<M: StreamMachine> Parts<'_, M> {
     }
 }
 
-/// Reads everything that was complete before a gap; false if the connection is closed then.
+/// Reads everything that was complete before a gap; false if the connection is then closed.
 pub fn read_up<M: StreamMachine>(machine: &mut M) -> bool {
     while read_either(machine) {}
     !machine.is_closed()
@@ -244,7 +244,8 @@ fn read_either<M: StreamMachine>(machine: &mut M) -> bool {
     !machine.is_closed() && Side::BOTH.into_iter().any(|side| read_side(machine, side))
 }
 
-/// Reads one unit of a side, unless a relay must first forward what it has read.
+/// Reads one unit of a side, unless a relay must first forward what it has read; false if nothing
+/// changed.
 fn read_side<M: StreamMachine>(machine: &mut M, side: Side) -> bool {
     if machine.is_paused(side) {
         return machine.parts_mut().is_flooded(side);

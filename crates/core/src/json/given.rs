@@ -71,7 +71,7 @@ impl<'j> Given<'j> {
     /// The bytes of a field that may have been opened. `read` reads the bytes of an unopened field.
     ///
     /// # Errors
-    /// Value, if the JSON is something else, or contains opened fields that cannot be encoded.
+    /// `Value` if the JSON is something else or contains opened fields that cannot be encoded.
     pub fn blob(self, read: impl FnOnce(&Json) -> Result<Vec<u8>>) -> Result<Vec<u8>> {
         let Json::Object(parts) = self.json else { return read(self.json) };
         if parts.keys().all(|key| key == "$hex") {
@@ -82,15 +82,15 @@ impl<'j> Given<'j> {
             Some(closer) => closer.close(site, self.json)?,
             None if parts.len() > 1 => {
                 let found = self.json;
-                return Err(expected("only \"bytes\" of an opened field", found)
-                    .hint("nothing here knows how to encode the rest"));
+                return Err(expected("only \"bytes\" for this field", found)
+                    .hint("its other keys cannot be encoded here; remove them"));
             }
             None => None,
         };
         match (made, parts.get("bytes")) {
             (Some(made), _) => Ok(made),
             (None, Some(plain)) => read(plain).map_err(|error| error.inside("bytes")),
-            (None, None) => Err(Error::value("the bytes of a field", "none").inside("bytes")),
+            (None, None) => Err(Error::invalid("is missing").inside("bytes")),
         }
     }
 

@@ -14,7 +14,7 @@ const MAX: (usize, usize) = (4096, 1 << 20);
 /// The keys of the current document and of earlier ones.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
-    /// In the order of their first appearance.
+    /// The keys, in the order of their first appearance.
     list: Vec<Key>,
     /// Their indices in the list, if there are many.
     places: HashMap<Key, usize>,
@@ -66,7 +66,7 @@ impl Keys {
 pub(super) struct Seen(HashSet<Key>);
 
 impl Seen {
-    /// Adds a shared key, and returns whether it was already there. Needs the first few entries of
+    /// Adds a shared key and returns whether it was already there. Needs the first few entries of
     /// the object.
     pub(super) fn is_twice(&mut self, key: &Key, entries: &[(Key, Json)]) -> bool {
         if self.0.is_empty() {

@@ -1,4 +1,4 @@
-//! JSON, both ways, the same in all families.
+//! Reading and writing JSON, the same way in all families.
 //!
 //! | value | JSON |
 //! | --- | --- |

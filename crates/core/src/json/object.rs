@@ -60,7 +60,7 @@ impl Object {
         self.find(key).ok().and_then(|at| self.0.get(at)).map(|(_, value)| value)
     }
 
-    /// The same, mutable.
+    /// Like [`get`](Self::get), but mutable.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Json> {
         self.find(key).ok().and_then(|at| self.0.get_mut(at)).map(|(_, value)| value)
     }
@@ -97,7 +97,7 @@ impl Object {
         self.0.iter_mut().map(|(key, value)| (&**key, value))
     }
 
-    /// Sets a value, and returns the previous one.
+    /// Sets a value and returns the previous one.
     pub fn insert(&mut self, key: &str, value: Json) -> Option<Json> {
         let is_new = !self.contains_key(key);
         let old = mem::replace(self.entry(key), value);

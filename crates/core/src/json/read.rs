@@ -21,14 +21,14 @@ pub fn integer<N: TryFrom<i128>>(json: &Json, wanted: &'static str) -> Result<N>
     number.and_then(|n| N::try_from(n).ok()).ok_or_else(|| expected(wanted, json))
 }
 
-/// An unsigned integer of 64 bits.
+/// An unsigned 64-bit integer.
 pub fn unsigned(json: &Json) -> Result<u64> {
     integer(json, "a whole number from 0 to 18446744073709551615")
 }
 
-/// A signed integer of 64 bits.
+/// A signed 64-bit integer.
 pub fn signed(json: &Json) -> Result<i64> {
-    integer(json, "a whole number of 64 bits")
+    integer(json, "a 64-bit whole number")
 }
 
 macro_rules! float {
@@ -39,7 +39,7 @@ macro_rules! float {
         /// as text that begins with `0x`.
         pub fn $name(json: &Json) -> Result<$float> {
             let number = match json {
-                // From its text: a detour through the wider type could round twice.
+                // Parsed from its text, because a detour through the wider type could round twice.
                 Json::Number(number) => number.to_string().parse().ok(),
                 Json::String(text) => match &**text {
                     "NaN" => Some($float::from_bits($nan)),
@@ -65,10 +65,10 @@ macro_rules! float {
 }
 
 float! {
-    /// A number of single precision.
-    single: f32, u32, 0x7fc0_0000, "a number of single precision";
-    /// A number of double precision.
-    double: f64, u64, 0x7ff8_0000_0000_0000, "a number of double precision";
+    /// A single-precision number.
+    single: f32, u32, 0x7fc0_0000, "a single-precision number";
+    /// A double-precision number.
+    double: f64, u64, 0x7ff8_0000_0000_0000, "a double-precision number";
 }
 
 /// Whether the text is anything but digits: `-Infinity`, `inf`, or the bits of a float.
@@ -82,7 +82,7 @@ fn is_named(json: &Json) -> bool {
 /// The number of an enumeration, given as its name or as a number.
 ///
 /// # Errors
-/// Value, for an unknown name, with the nearest known one.
+/// `Value` for an unknown name, with the nearest known one.
 pub fn named(json: &Json, names: &Names) -> Result<i64> {
     if let Json::String(text) = json {
         if let Some(number) = names.number(text) {
@@ -98,7 +98,7 @@ pub fn named(json: &Json, names: &Names) -> Result<i64> {
 /// A set of flags, given as a list of names and numbers or as one number.
 ///
 /// # Errors
-/// Value, for an unknown name, with the nearest known one.
+/// `Value` for an unknown name, with the nearest known one.
 pub fn flags(json: &Json, names: &Names) -> Result<u64> {
     let Json::Array(items) = json else {
         return unsigned(json);
@@ -119,7 +119,7 @@ pub fn flags(json: &Json, names: &Names) -> Result<u64> {
 pub fn text(json: &Json, encode: impl FnOnce(&str) -> Vec<u8>) -> Result<Vec<u8>> {
     match json {
         Json::String(text) => Ok(encode(text)),
-        _ => hex(json).ok_or_else(|| expected("a text or {\"$hex\": \"00ff\"}", json)),
+        _ => hex(json).ok_or_else(|| expected("a string or {\"$hex\": \"00ff\"}", json)),
     }
 }
 
@@ -210,7 +210,7 @@ impl<'j> FieldsOf<'j> {
     /// Checks that all fields have been taken.
     ///
     /// # Errors
-    /// Value, for an unknown field, with the nearest known name.
+    /// `Value` for an unknown field, with the nearest known name.
     pub fn end(self) -> Result<()> {
         let Some(extra) = self.object.keys().find(|key| !self.known.contains(key)) else {
             return Ok(());
@@ -267,11 +267,11 @@ mod tests {
         }
         for wrong in [json!(1e39), json!(-1e39), json!("1e39"), json!("-.1e40"), json!("+9e99")] {
             let error = single(&wrong).unwrap_err().to_string();
-            assert_eq!(error, format!("wanted a number of single precision, found {wrong}"));
+            assert_eq!(error, format!("wanted a single-precision number, found {wrong}"));
             assert!(double(&wrong).is_ok());
         }
         let error = double(&json!("1e400")).unwrap_err().to_string();
-        assert_eq!(error, "wanted a number of double precision, found \"1e400\"");
+        assert_eq!(error, "wanted a double-precision number, found \"1e400\"");
         assert!(double(&json!("-Infinity")).is_ok());
     }
 

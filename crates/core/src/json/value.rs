@@ -11,9 +11,9 @@ use super::Object;
 
 /// A parsed JSON value: 24 bytes, plus the contents of a text, list or object.
 ///
-/// A document of records takes three or four times the bytes of its text, and `serde_json::Value`,
-/// which has the same methods, twenty to thirty times. Numbers of one or two digits take more. Use
-/// this for input, and `serde_json` to build output.
+/// A document of records takes three or four times as many bytes as its text; a
+/// `serde_json::Value`, which has the same methods, takes twenty to thirty times as many. Numbers
+/// of one or two digits take more. Use this for input, and `serde_json` to build output.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Json {
     /// `null`.
@@ -21,7 +21,7 @@ pub enum Json {
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A whole number of 64 bits, with or without a sign, or a double.
+    /// A 64-bit whole number, signed or unsigned, or a double.
     Number(Number),
     /// A text.
     String(Box<str>),
@@ -38,7 +38,7 @@ impl Json {
         place.find(self)
     }
 
-    /// The same, mutable.
+    /// Like [`get`](Self::get), but mutable.
     pub fn get_mut(&mut self, place: impl Place) -> Option<&mut Self> {
         place.find_mut(self)
     }
@@ -145,10 +145,10 @@ pub trait Place: sealed::Sealed {
     /// The value there.
     fn find<'j>(&self, json: &'j Json) -> Option<&'j Json>;
 
-    /// The same, mutable.
+    /// Like [`find`](Self::find), but mutable.
     fn find_mut<'j>(&self, json: &'j mut Json) -> Option<&'j mut Json>;
 
-    /// The same; a key that is missing is added.
+    /// Like [`find_mut`](Self::find_mut), but adds a missing key.
     ///
     /// # Panics
     /// If there is no such index, or the index is a key and this is neither an object nor `null`.

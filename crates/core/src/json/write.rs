@@ -69,12 +69,12 @@ pub fn write_children<'t, 'n: 't>(
     out.push(if record { '}' } else { ']' });
 }
 
-/// Appends a single-precision number: one that is not finite as text.
+/// Appends a single-precision number, or text if it is not finite.
 pub fn float32(value: f32, out: &mut String) {
     push_float(out, f64::from(value), u64::from(value.to_bits()), true);
 }
 
-/// Appends a double-precision number: one that is not finite as text.
+/// Appends a double-precision number, or text if it is not finite.
 pub fn float64(value: f64, out: &mut String) {
     push_float(out, value, value.to_bits(), false);
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use crate::{FieldInfo, Names, Reader, Result, Trace, Writer};
 
-/// The classes allowed in one place: an enum made by [`classes!`](crate::classes).
+/// The classes allowed in one place: an enum declared with [`classes!`](crate::classes).
 pub trait Classes<'d>: Sized + Clone + PartialEq + fmt::Debug {
     /// All rows of the table, in the order of their indices within either kind: first those with a
     /// layout, then those with a name only.

@@ -14,7 +14,7 @@ pub use classes::{ClassInfo, Classes, OtherClass};
 #[doc(hidden)]
 pub use record::{decode_optional, encode_optional};
 
-/// A struct whose fields follow each other on the wire: made by [`record!`](crate::record) and
+/// A struct whose fields follow each other on the wire: declared with [`record!`](crate::record) or
 /// [`messages!`](crate::messages).
 pub trait Record<'d>: Field<'d> {
     /// The name in the protocol's own spelling.
@@ -33,7 +33,7 @@ pub trait Record<'d>: Field<'d> {
     fn from_fields(fields: &mut FieldsOf<'_>) -> Result<Self>;
 }
 
-/// The messages that one side sends on one kind of connection: an enum made by
+/// The messages that one side sends on one kind of connection: an enum declared with
 /// [`messages!`](crate::messages).
 pub trait Messages<'d>: Sized + Clone + PartialEq + fmt::Debug {
     /// The same messages, owned.
@@ -57,7 +57,7 @@ pub trait Messages<'d>: Sized + Clone + PartialEq + fmt::Debug {
     /// Reads the fields of the message with this number into the current scope.
     ///
     /// # Errors
-    /// Malformed for a number that is not in the table; else those of the fields.
+    /// `Malformed` for a number that is not in the table; otherwise those of the fields.
     fn decode_body<'n, T: Trace<'n>>(number: u32, reader: &mut Reader<'d, T>) -> Result<Self>;
 
     /// Writes the fields.
@@ -90,7 +90,9 @@ pub trait Messages<'d>: Sized + Clone + PartialEq + fmt::Debug {
     fn unknown_number(number: u32) -> Error {
         let reserved = Self::RESERVED.iter().find(|(reserved, _)| *reserved == number);
         let found = match reserved {
-            Some((_, name)) => format!("{number} ({name}), reserved: its layout is unknown"),
+            Some((_, name)) => {
+                format!("{number} ({name}), which is reserved: its layout is unknown")
+            }
             None => number.to_string(),
         };
         Error::malformed(format!("the number of a {} message", Self::SENDER), found)
@@ -116,7 +118,7 @@ pub struct MessageInfo {
     pub number: u32,
     /// The name in the protocol's own spelling.
     pub name: &'static str,
-    /// Who sends it.
+    /// Who sends the message.
     pub sender: Side,
     /// Its purpose.
     pub doc: &'static str,
@@ -133,7 +135,7 @@ pub struct FieldInfo {
     pub layout: Cow<'static, str>,
     /// The layout as data.
     pub shape: Shape,
-    /// What it is for; may be empty where the name says it all.
+    /// Its purpose; may be empty where the name says it all.
     pub doc: &'static str,
 }
 

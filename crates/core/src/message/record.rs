@@ -44,8 +44,8 @@ use crate::{Error, Field, Reader, Result, Trace, Writer};
 /// # Ok::<(), worldwire_core::Error>(())
 /// ```
 ///
-/// * `..name: Base` can only be the first entry. It prepends the fields of another record, which are
-///   shown at the same level as the others.
+/// * `..name: Base` can only be the first entry. It prepends the fields of another record and shows
+///   them at the same level as the others.
 /// * `name "wire": Type where CONDITION` is present only if the condition holds, so its type is an
 ///   `Option`. The condition can name earlier fields, by reference or by value, to call methods on
 ///   them or test their bits. Encoding checks that the value and the condition agree.
@@ -443,7 +443,7 @@ pub fn decode_optional<'d, 'n, F: Field<'d>, T: Trace<'n>>(
 /// Writes a field that is present if a condition holds. Value and condition must agree.
 ///
 /// # Errors
-/// Value, when they do not; those of the field.
+/// `Value` if they do not; those of the field.
 #[doc(hidden)]
 #[inline]
 pub fn encode_optional<'d, F: Field<'d>>(

@@ -6,12 +6,12 @@
 /// The head names the enum, the connection and the sender; `reserved`, which may be missing, lists
 /// numbers that have a name but no known layout. A message that borrows text or bytes carries the
 /// lifetime of the enum; where no message borrows anything, the enum has none either. A row without
-/// fields, `3 Name<'a>;`, adds a struct that exists already: any [`Record`](crate::Record).
+/// fields, `3 Name<'a>;`, adds an existing struct: any [`Record`](crate::Record).
 ///
 /// ```
 /// use worldwire_core::{Bytes32, Messages, Reader, messages};
 /// messages! {
-///     /// What a client says.
+///     /// Messages from a client.
 ///     pub enum ClientMessage<'a>: "game", Client;
 ///     reserved { 7 "Mystery" }
 ///
@@ -21,7 +21,7 @@
 ///         ping_time_ms "pingTimeMs": u32,
 ///     }
 ///
-///     /// Something for everybody in the age.
+///     /// A message for everybody in the age.
 ///     2 PropagateBuffer<'a> {
 ///         type_ "type": u32,
 ///         buffer "buffer": Bytes32<'a, 1024>,
@@ -30,7 +30,7 @@
 /// let message = ClientMessage::decode_body(0, &mut Reader::new(&[1, 2, 0, 0]))?;
 /// assert_eq!(message, ClientMessage::PingRequest(PingRequest { ping_time_ms: 513 }));
 /// messages! {
-///     /// What a server says.
+///     /// Messages from a server.
 ///     pub enum ServerMessage: "game", Server;
 ///
 ///     /// Closes the connection.

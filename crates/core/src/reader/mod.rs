@@ -215,12 +215,12 @@ impl<'d, T> Reader<'d, T> {
     /// Checks that everything was read.
     ///
     /// # Errors
-    /// Malformed, if bytes are left.
+    /// `Malformed` if bytes are left.
     pub fn end(&self) -> Result<()> {
         if self.rest.is_empty() {
             return Ok(());
         }
-        let found = format!("{} more", crate::error::bytes(self.rest.len() as u64));
+        let found = crate::error::more_bytes(self.rest.len() as u64);
         Err(self.place_error(Error::malformed("the end", found)))
     }
 }
@@ -327,8 +327,8 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
     }
 }
 
-/// Offsets inside a layer; traced layers are bounded to 32 bits, untraced ones do not use them.
-#[expect(clippy::cast_possible_truncation, reason = "bounded when the layer was made")]
+/// Converts an offset in a layer. Traced layers are bounded to 32 bits; others do not use offsets.
+#[expect(clippy::cast_possible_truncation, reason = "bounded when the layer was created")]
 #[inline]
 const fn narrow(offset: usize) -> u32 {
     offset as u32
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Malformed);
         assert_eq!(r.position(), 2);
         let error = r.part(2, |r| r.u8("y")).unwrap_err();
-        assert_eq!(error.to_string(), "at byte 3: wanted the end, found 1 byte more");
+        assert_eq!(error.to_string(), "at byte 3: wanted the end, found 1 more byte");
         assert_eq!(r.part(1, |r| r.u8("z")).unwrap_err().needed(), Some(1));
     }
 

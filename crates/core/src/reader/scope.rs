@@ -110,7 +110,7 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
     }
 
     /// Opens a field like a [blob](Self::blob) whose bytes begin `distance` bytes after the cursor,
-    /// which does not move. Returns false, and reports nothing, if the trace has no opener for it.
+    /// which does not move. Returns false and reports nothing if the trace has no opener for it.
     #[inline]
     pub fn open_ahead(
         &mut self,
@@ -124,7 +124,8 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
             && self.opened_ahead(name, distance, bytes, form)
     }
 
-    /// Also returns false if there is no room for the contents.
+    /// Like [`open_ahead`](Self::open_ahead), but also returns false if there is no room for the
+    /// contents.
     #[cold]
     fn opened_ahead(
         &mut self,
@@ -182,12 +183,12 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         self.place_error(Error::limit("depth", limit, limit + 1))
     }
 
-    /// A part of exactly `length` bytes. It is an error if `read` leaves some of them, or reads
-    /// past their end.
+    /// A part of exactly `length` bytes. It is an error if `read` leaves some of them or reads past
+    /// their end.
     ///
     /// # Errors
-    /// Incomplete, if the part itself is incomplete; otherwise those of `read`, and Malformed for
-    /// remaining bytes.
+    /// `Incomplete` if the part itself is incomplete; otherwise those of `read`, and `Malformed`
+    /// for remaining bytes.
     #[inline]
     pub fn part<R>(
         &mut self,
@@ -260,7 +261,7 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         outcome
     }
 
-    /// A new layer: bytes made (decrypted, inflated) from those between `start` and the current
+    /// A new layer: bytes derived (decrypted, inflated) from those between `start` and the current
     /// place. `read` reads them and must not keep references to them.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Decodes bytes with and without a trace, and encodes the result again.
+//! Decodes bytes with and without a trace and encodes the result again.
 
 use core::fmt::Debug;
 
@@ -17,11 +17,11 @@ pub struct Decoded<'d, V> {
     pub used: &'d [u8],
     /// The trace.
     pub tree: Tree<'d>,
-    /// Its JSON.
+    /// The JSON of the trace.
     pub json: Json,
 }
 
-/// Decodes bytes with and without a trace, and renders the trace.
+/// Decodes bytes with and without a trace, then renders the trace.
 ///
 /// # Panics
 /// If the trace changes the outcome, or [`render`] panics.
@@ -44,11 +44,11 @@ pub fn decode<'d, V: Debug>(
 }
 
 impl<V> Decoded<'_, V> {
-    /// Checks that both values, and the value that is read from the JSON, encode to the bytes they
-    /// came from. Returns the value, if there is one.
+    /// Checks that both values, and the value read from the JSON, encode to the bytes they came
+    /// from. Returns the value, if there is one.
     ///
     /// # Panics
-    /// If they do not.
+    /// If any of them encodes to other bytes.
     pub fn encodes_back(
         self,
         encode: impl Fn(&V) -> Result<Vec<u8>>,
@@ -56,10 +56,10 @@ impl<V> Decoded<'_, V> {
     ) -> Option<V> {
         let (value, traced) = (self.value.ok()?, self.traced.ok()?);
         for value in [&value, &traced] {
-            assert_eq!(encode(value).as_deref(), Ok(self.used), "encodes to other bytes");
+            assert_eq!(encode(value).as_deref(), Ok(self.used), "encodes to different bytes");
         }
         let again = encode_json(&self.json);
-        assert_eq!(again.as_deref(), Ok(self.used), "encodes to other bytes: {}", self.json);
+        assert_eq!(again.as_deref(), Ok(self.used), "encodes to different bytes: {}", self.json);
         Some(value)
     }
 }

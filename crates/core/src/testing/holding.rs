@@ -10,9 +10,9 @@ use crate::connection::{Bounds, Connection, Decision, Event, Forward, HoldId, Pi
 
 /// The family-specific parts of the check.
 pub struct Family<'f, C: Connection> {
-    /// Connects a client and a server through a relay with these bounds, and completes setup.
+    /// Connects a client and a server through a relay with these bounds and completes setup.
     pub pair: &'f dyn Fn(Bounds) -> Pair<C>,
-    /// Sends the message with this number from the end of this side.
+    /// Sends the message with this number from the end on this side.
     pub say: &'f dyn Fn(&mut C, Side, u8),
     /// The number of a piece from this side, if it is a message.
     pub number: &'f dyn Fn(Side, &[u8]) -> Option<u8>,
@@ -22,7 +22,7 @@ pub struct Family<'f, C: Connection> {
     pub patience: Duration,
 }
 
-/// Makes a message with a number from a side's piece.
+/// Makes a message with this number from a side's piece.
 pub type Replacement = dyn Fn(Side, &[u8], u8) -> Vec<u8>;
 
 impl<C: Connection> fmt::Debug for Family<'_, C> {
@@ -116,7 +116,7 @@ impl<'p, 'f, C: Connection<Sender: Forward>> Play<'p, 'f, C> {
         self.wait(MOMENT);
     }
 
-    /// Checks that the other direction is open in spite of held pieces.
+    /// Checks that the other direction is open despite held pieces.
     fn check_other_direction(&mut self) {
         let other = self.side.other();
         let before = self.received[other.index()].len();
@@ -134,7 +134,7 @@ impl<'p, 'f, C: Connection<Sender: Forward>> Play<'p, 'f, C> {
     }
 }
 
-/// The numbers that the relay holds: 10, 20, 30 and so on.
+/// Whether the relay holds the message with this number: 10, 20, 30 and so on.
 fn is_to_be_held(number: u8) -> bool {
     number.is_multiple_of(10)
 }

@@ -37,8 +37,8 @@ pub trait Family {
     /// Injects a message made from these bytes, in families that can. The connection may refuse it.
     fn inject(&mut self, _sender: &mut SenderOf<Self>, _to: Side, _data: &[u8]) {}
 
-    /// Receives every command before it is carried out. It may issue commands that only this family
-    /// has.
+    /// Receives every command before it is carried out, and may issue commands that only this
+    /// family has.
     fn before(&mut self, _sender: &mut SenderOf<Self>, _command: Command<'_>) {}
 
     /// Converts a side's plaintext to wire bytes, by encrypting it if there is a cipher.

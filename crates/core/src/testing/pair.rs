@@ -338,7 +338,7 @@ impl<C: Connection> Pair<C> {
     }
 
     /// Ends the relay's outgoing wires for streams that have ended, once all of their bytes are on
-    /// the wire, as a driver does with the halves of its sockets.
+    /// the wire, as a driver does with the halves of its sockets. Returns whether it ended any.
     fn forward_ends(&mut self) -> bool {
         let (now, ended, relay) = (self.now, self.ended_at_relay, &self.relay);
         let keeps = |side| relay.as_ref().is_some_and(|relay| relay.kept_bytes(side) > 0);

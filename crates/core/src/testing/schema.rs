@@ -4,8 +4,8 @@
 
 use crate::json::Json;
 
-/// Whether a value matches a part of a schema, `root`. Knows only the keywords that this project's
-/// schemas use, and panics on others.
+/// Checks that a value matches `schema`, a part of the schema `root`. Knows only the keywords that
+/// this project's schemas use and panics on others.
 ///
 /// # Errors
 /// Why the value does not match.

@@ -8,7 +8,7 @@ use crate::trace::sealed::{Key, Scopes};
 use crate::trace::{Place, Trace};
 use crate::{Error, Limits, Reader, Result, Value};
 
-/// Builds a [`Tree`] while a decoder reads. Made by [`Reader::traced`].
+/// Builds a [`Tree`] while a decoder reads. Created by [`Reader::traced`].
 #[derive(Debug)]
 pub struct TreeBuilder<'n> {
     tree: Tree<'n>,

@@ -82,7 +82,7 @@ impl<'n> Layer<'n> {
         &self.data
     }
 
-    /// The position of its first byte in its stream or file, which is added to shown offsets.
+    /// The position of its first byte in its stream or file. It is added to shown offsets.
     #[must_use]
     pub fn base(&self) -> u64 {
         self.base
@@ -230,7 +230,7 @@ impl<'t, 'n> NodeRef<'t, 'n> {
         self.children().find(|child| child.name() == name)
     }
 
-    /// Its first place and the one after its last, with bits.
+    /// Where it starts and ends, to the bit; the end is exclusive.
     #[must_use]
     pub fn places(&self) -> (Place, Place) {
         let node = self.node();
@@ -260,7 +260,7 @@ impl<'t, 'n> NodeRef<'t, 'n> {
         slice(self.tree, self.layer(), range.start, range.end)
     }
 
-    /// A non-negative number, however it is shown.
+    /// Its value as a non-negative number, however it is shown.
     #[must_use]
     pub fn unsigned(&self) -> Option<u64> {
         match self.value() {
@@ -286,7 +286,7 @@ impl<'t, 'n> NodeRef<'t, 'n> {
         slice(self.tree, self.layer(), span.start, span.start.saturating_add(span.length))
     }
 
-    /// The text, if it is one.
+    /// Its text; `None` if its value is not text.
     #[must_use]
     pub fn text(&self) -> Option<Cow<'t, str>> {
         match self.content()? {
@@ -346,7 +346,7 @@ impl Layer<'_> {
     }
 }
 
-/// Counts that were bounded when the tree grew.
+/// Converts a count; the limit on nodes keeps it within bounds.
 #[expect(clippy::cast_possible_truncation, reason = "a tree holds at most 2^32 - 1 nodes")]
 const fn index(count: usize) -> u32 {
     count as u32

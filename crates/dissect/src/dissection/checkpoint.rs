@@ -9,7 +9,7 @@ use crate::knowledge::Facts;
 use crate::overview::Overview;
 
 /// The state of reassembly between two packets. Conversations that begin later can be read from
-/// here, without the packets before.
+/// here, without the earlier packets.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
     conversations: Conversations,
@@ -42,8 +42,8 @@ impl Checkpoint {
     }
 
     /// Continues with the packets after the checkpoint. Reads only the conversation of this fork,
-    /// which was taken together with the checkpoint. `facts` are those of a reading that has
-    /// progressed further. `None` if the session can no longer be copied.
+    /// which must have been taken together with the checkpoint. `facts` are those of a reading that
+    /// has progressed further. `None` if the session can no longer be copied.
     #[must_use]
     pub fn resume_fork(&self, fork: &Fork, options: Options, facts: Facts) -> Option<Dissection> {
         let stream = fork.overview.stream;
@@ -74,7 +74,7 @@ impl Fork {
         self.overview.stream
     }
 
-    /// About how many bytes of memory it takes.
+    /// Its approximate memory use in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -136,7 +136,7 @@ mod tests {
     /// A place to resume from, with the number of lines before it.
     type Place = (Mark, Checkpoint, Vec<Fork>, usize);
 
-    /// Reads packets, and takes a checkpoint after every `distance`.
+    /// Reads packets and takes a checkpoint after every `distance` of them.
     fn read(
         mut capture: CaptureReader<&[u8]>,
         mut dissection: Dissection,

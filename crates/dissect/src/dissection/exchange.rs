@@ -96,7 +96,7 @@ impl Dissection {
         }
     }
 
-    /// Publishes the facts that a task stated at an event. Waiting tasks learn them, and may state
+    /// Publishes the facts that a task stated at an event. Waiting tasks learn them and may state
     /// more.
     fn spread<S: Sink>(
         &mut self,
@@ -146,8 +146,8 @@ mod tests {
     use crate::session::Session;
     use crate::vocabulary::Vocabulary;
 
-    /// A family whose conversations send a word each: one that begins with `s` states a fact of that
-    /// name, and all others wait for any fact.
+    /// A family whose conversations send one word each. A word that begins with `s` states a fact
+    /// of that name; a conversation that sends any other word waits for any fact.
     #[derive(Debug)]
     struct Letters;
 

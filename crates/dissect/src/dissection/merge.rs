@@ -77,7 +77,7 @@ mod tests {
     fn learned_output_follows_the_event() {
         let mut merge = Merge::default();
         let owners = [0, 1, 0, 1];
-        // The second task learns at an event of the first, and then has more output for its own
+        // The second task learns at an event of the first and then has more output for its own
         // event.
         merge.add(vec!["a0", "a2"], vec![((0, 0), 1), ((2, 0), 2)]);
         let parts = vec![((1, 0), 1), ((1, 0), 2), ((2, 7), 3), ((3, 0), 4), ((4, 9), 5)];

@@ -9,7 +9,7 @@ use crate::defect::catch_defect;
 use crate::family::{BEGINNING, Family, Prepared};
 use crate::sink::Sink;
 
-/// How many conversations are prepared together. Threads share the work in such portions.
+/// How many conversations are prepared together. Threads share the work in portions of this size.
 const PORTION: usize = 64;
 /// How many events of a conversation are searched for its client's first bytes.
 const MAX_EVENTS: usize = 16;
@@ -176,7 +176,7 @@ mod tests {
         let wanted = [(0, "saw ab"), (2, cut.as_str()), (3, "saw ")];
         let wanted = wanted.map(|(stream, text)| (stream, text.to_owned()));
         assert_eq!(saw(talks, true), wanted);
-        assert_eq!(saw(talks, false), [], "nothing is prepared for one alone");
+        assert_eq!(saw(talks, false), [], "a single conversation is not prepared");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! One conversation's share of a batch.
 
-use super::{Batch, Content, HeldEvent, OpenConversation, Options, Reporter, Scratch};
+use super::reporter::{Reporter, Scratch};
+use super::{Batch, Content, HeldEvent, OpenConversation, Options};
 use crate::conversation::{Context, Conversation};
 use crate::defect::catch_defect;
 use crate::family::Prepared;
@@ -30,7 +31,7 @@ pub(super) struct Task<S> {
     pub(super) closed: bool,
     /// Whether it can be [restarted](Self::restart), because its conversation begins in this batch.
     can_restart: bool,
-    /// The event at which it first learned only the facts of earlier batches.
+    /// The first event at which it learned the facts of earlier batches but not those of this batch.
     pub(super) learned_early: Option<usize>,
     /// How many events were read before it was restarted.
     repeated: usize,

@@ -1,4 +1,4 @@
-//! The cost of panics, and the order of output.
+//! Tests what a panic costs, and the order of output.
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
@@ -24,8 +24,8 @@ pub(super) fn break_down(stamp: &Stamp) {
     assert!(stamp.packet != Some(BREAKS_AT.get()), "on purpose");
 }
 
-/// Reads generated frames in batches of this many packets, and collects what `show` makes of every
-/// item.
+/// Reads generated frames in batches of this many packets and collects the output of `show` for
+/// every item.
 pub(super) fn dissect_frames<S: Sink>(
     families: Families,
     frames: &[Vec<u8>],
@@ -55,7 +55,7 @@ pub(super) fn dissect_frames<S: Sink>(
     (out, dissection)
 }
 
-/// Reads the sample in batches of this many packets, and collects every item. Reading a
+/// Reads the sample in batches of this many packets and collects every item. Reading a
 /// conversation panics at one packet.
 fn names_of(
     packets: usize,
@@ -151,7 +151,7 @@ fn a_panic_in_a_conversation_loses_the_rest_of_it() {
     };
     assert_eq!(others(&found), others(&whole));
     let last = found.iter().rfind(|item| item.0 == broken.0).unwrap();
-    assert_eq!(last, broken, "nothing more is read of it");
+    assert_eq!(last, broken, "nothing more of it is read");
 }
 
 #[test]

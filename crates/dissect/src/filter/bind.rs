@@ -11,12 +11,12 @@ use super::number::Number;
 enum Bound {
     /// Itself.
     Word,
-    /// These values; more than one or none only for lists.
+    /// These values. Only a list can have none or several.
     Values(Vec<Literal>),
 }
 
 impl Filter {
-    /// The words without quotes that values of all kinds consist of, except regular expressions.
+    /// The unquoted words that can occur in values of any kind except regular expressions.
     #[must_use]
     pub fn value_words(&self) -> Vec<&str> {
         let mut words = Vec::new();

@@ -28,7 +28,7 @@ impl Filter {
                 }
                 _ if is_inner(name, &resolver.known().messages) => {
                     return Err(format!(
-                        "`{name}` is a field inside others: write `exists({name})`, or compare it"
+                        "`{name}` is a nested field: write `exists({name})`, or compare it"
                     ));
                 }
                 near if let Some(advice) = advice => match near {

@@ -34,7 +34,7 @@ impl ObjectClass {
     }
 
     /// Whether an object with this tag is of the class or derived from it. Without definitions,
-    /// only objects of the class itself are.
+    /// this is true only of objects of the class itself.
     pub(super) fn has(&self, tag: i64, names: &Names) -> bool {
         match &self.tags {
             Some(tags) => tags.binary_search(&tag).is_ok(),

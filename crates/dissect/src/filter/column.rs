@@ -25,7 +25,7 @@ pub enum ColumnCell {
     Unsigned(u64),
     /// A whole number with a sign.
     Signed(i64),
-    /// A number of single or double precision, or one of seconds.
+    /// A single- or double-precision number, or a number of seconds.
     Real(f64),
     /// Text, the name of a value, or what [`Column::write`] writes for anything that is not a single
     /// value.
@@ -62,7 +62,7 @@ impl Column {
         let field = |name: &str| text.strip_prefix(name)?.strip_prefix('.');
         let of = all.filter(|name| field(name).is_some()).max_by_key(|name| name.len());
         let rest = of.and_then(field).unwrap_or(text);
-        // Only a plain field reads as a test for existence.
+        // Only a plain field parses as a test for existence.
         let Expression::Exists(path) = Filter::parse(&format!("exists({rest})"))?.expression else {
             let problem = Problem::new(0, "a field", format!("`{rest}`"));
             return Err(problem.in_filter(rest));
@@ -104,8 +104,8 @@ impl Column {
         !self.path.is_metadata()
     }
 
-    /// Appends the value of a message, and returns whether it has one. Several values are separated
-    /// by `;`. Records and whole lists are written as JSON.
+    /// Appends the column's value in a message and returns whether it has one. Several values are
+    /// separated by `;`. Records and whole lists are written as JSON.
     pub fn write(&self, subject: &Subject<'_>, out: &mut String) -> bool {
         if self.of.as_ref().is_some_and(|of| !of.fits(subject.family, subject.name)) {
             return false;
@@ -128,7 +128,7 @@ impl Column {
         count > 0
     }
 
-    /// The value of a message, if it has one.
+    /// The column's value in a message, if it has one.
     #[must_use]
     pub fn cell(&self, subject: &Subject<'_>) -> Option<ColumnCell> {
         let is_of = self.of.as_ref().is_none_or(|of| of.fits(subject.family, subject.name));

@@ -7,8 +7,8 @@ use worldwire_core::text::is_hostile;
 
 /// Reports the position of a mistake in a filter, the expected input, and the actual input.
 ///
-/// It displays as three lines: the error, the filter, and a mark under the position. Of a long
-/// filter only the part around the position is shown.
+/// It displays as three lines: the error, the filter, and a mark under the position. For a long
+/// filter, only the part around the position is shown.
 ///
 /// ```
 /// use worldwire_dissect::filter::Filter;
@@ -141,7 +141,7 @@ impl Problem {
         self
     }
 
-    /// Finds the column, and cuts out the part to show.
+    /// Finds the column and cuts out the part to show.
     pub(super) fn in_filter(self, filter: &str) -> FilterError {
         /// How many characters to show on each side of the position.
         const AROUND: usize = 60;
@@ -166,7 +166,7 @@ impl Problem {
     }
 }
 
-/// Shortens what was found, and escapes terminal control characters in it.
+/// Shortens what was found and escapes terminal control characters in it.
 fn one_line(text: &str) -> String {
     /// Longer text is shortened.
     const LONGEST: usize = 60;

@@ -13,7 +13,7 @@ use crate::vocabulary::ValueKind;
 pub(super) enum Expression {
     /// The message has this name, or belongs to this family.
     Message(Pattern),
-    /// The message has another of this name inside.
+    /// The message contains another message of this name.
     Inside(Pattern),
     /// Any value or text passes. Only created from [`Check::Contains`].
     Anywhere(Check),
@@ -35,9 +35,9 @@ pub(super) enum Check {
     /// All bits of a number, or of a named flag.
     Has(Literal),
     Contains(Box<Needle>),
-    /// For text or bytes.
+    /// Text or bytes that start with this.
     StartsWith(Literal),
-    /// For text or bytes.
+    /// Text or bytes that end with this.
     EndsWith(Literal),
     Matches(Regular),
     In(Set),
@@ -180,7 +180,7 @@ impl Expression {
 
     /// The maximum work of a match, in steps per byte of the message.
     pub(super) fn work_per_byte(&self) -> u64 {
-        /// Measured against a search for a text.
+        /// The work of a regular expression, relative to a search for a text.
         const REGULAR: u64 = 32;
         match self {
             Self::Message(_) => 0,
@@ -307,7 +307,7 @@ impl Metadata {
             "from" => Self::From,
             "stream" => Self::Stream,
             "packet" => Self::Packet,
-            // The older name. In JSON lines, `time` is the date.
+            // `time` is the older name. In JSON lines, it is the date.
             "elapsed" | "time" => Self::Elapsed,
             "length" => Self::Length,
             "src" => Self::Source,

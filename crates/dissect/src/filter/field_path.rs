@@ -24,18 +24,18 @@ pub struct FieldPath {
     plain: Option<Box<str>>,
 }
 
-/// Why it is not certain where a path leads.
+/// Why it is unclear where a path leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PathError {
-    /// It can mean several fields.
+    /// The path can mean several fields.
     Ambiguous {
         /// The path as written.
         path: String,
-        /// What it can mean.
+        /// The fields that the path can mean.
         candidates: Vec<String>,
     },
-    /// It leads to more places than allowed.
+    /// The path leads to more places than allowed.
     Places {
         /// The bound.
         limit: usize,
@@ -72,9 +72,9 @@ impl FieldPath {
     /// Reads a path, in the messages that a filter names.
     ///
     /// # Errors
-    /// What is wrong with the path, as for a filter. The columns count from the path's beginning.
+    /// What is wrong with the path, as for a filter. Columns count from the start of the path.
     pub fn parse(text: &str, of: &Filter, resolver: &Resolver<'_>) -> Result<Self, FilterError> {
-        // Only a plain path reads as a test for existence.
+        // Only a plain path parses as a test for existence.
         let Expression::Exists(path) = Filter::parse(&format!("exists({text})"))?.expression else {
             return Err(Problem::new(0, "a field", format!("`{text}`")).in_filter(text));
         };
@@ -141,7 +141,7 @@ impl FieldPath {
         self.path.is_metadata()
     }
 
-    /// The metadata of this name, if it is one; the first of several values.
+    /// The metadata that the path names, if any. If there are several values, the first.
     #[must_use]
     pub fn metadata(&self, subject: &Subject<'_>) -> Option<Json> {
         let values = subject.metadata(self.path.metadata()?);
@@ -152,7 +152,7 @@ impl FieldPath {
             PathValue::Address(address) => address.to_string().into(),
             PathValue::Moment(time) => time.to_string().into(),
             PathValue::Error(error) => error.to_string().into(),
-            // Metadata are outside the tree.
+            // Metadata is outside the tree.
             PathValue::Node(_) => return None,
         })
     }
@@ -166,10 +166,11 @@ impl FieldPath {
         Ok(places.iter().filter_map(|place| follow(fields, place)).collect())
     }
 
-    /// Sets the field wherever the path leads, and returns to how many places it leads.
+    /// Sets the field wherever the path leads and returns the number of places.
     ///
-    /// A field that shows what was decoded from its `bytes` loses them when something inside it is
-    /// set, because they would contradict it. New bytes replace what was decoded from the old ones.
+    /// If a field shows what was decoded from its `bytes`, setting something inside it removes the
+    /// `bytes`, which would contradict the new value. New bytes replace what was decoded from the
+    /// old ones.
     ///
     /// # Errors
     /// [`PathError::Ambiguous`], and [`PathError::Places`] if there are more places than `limit`.
@@ -259,7 +260,7 @@ fn plain(path: &Path) -> Option<Box<str>> {
     (!plain.is_empty()).then(|| plain.into())
 }
 
-/// Adds the objects that are values of an object, or elements of lists that are.
+/// Adds the objects that are values of an object, or elements of lists that are such values.
 fn inside<'j>(
     json: &'j Json,
     place: &[JsonStep],
@@ -387,7 +388,7 @@ mod tests {
     use super::{FieldPath, Filter, PathError};
     use crate::Definitions;
 
-    /// A message with a path that the definitions know only by its end.
+    /// A path of a message whose definitions know it only by its end.
     fn path(text: &str) -> FieldPath {
         let definitions = Definitions::built_in();
         let of = Filter::parse("game.PropagateBuffer and from == client").unwrap();

@@ -120,7 +120,7 @@ pub(super) fn path_names(path: &Path) -> Option<Vec<&str>> {
 }
 
 /// Calls `visit` for all paths, with the condition on each and the messages that the filter names
-/// beside it.
+/// together with it.
 pub(super) fn each_path<'f>(
     expression: &'f Expression,
     scope: &mut Vec<&'f Pattern>,
@@ -200,7 +200,7 @@ fn check_path(path: &Path, scope: &[&Pattern], resolver: &Resolver<'_>) -> Optio
     None
 }
 
-/// The name after a field that is a record around a value, if the record never has such a field.
+/// The name after a field that is a record around a value, if the record can never have that name.
 fn inside(
     holder: &str,
     name: &str,
@@ -247,8 +247,8 @@ pub(super) fn is_inner(word: &str, known: &[KnownMessage<'_>]) -> bool {
     known.iter().any(|known| known.names.inner.contains(&word))
 }
 
-/// The name that was probably meant: one that starts with what was typed, else the most similar
-/// one.
+/// The name that was probably meant: a name that starts with what was typed, else the most
+/// similar name.
 pub(super) fn nearest_name<'n>(
     typed: &str,
     names: impl IntoIterator<Item = &'n str>,

@@ -5,7 +5,7 @@ use memchr::{memchr, memchr2};
 /// A text to search for in any case.
 #[derive(Clone, Debug)]
 pub(super) struct Folded {
-    /// In lower case.
+    /// The text in lower case.
     text: Box<[u8]>,
     /// For each byte of the text, the length of the longest proper prefix of the text that ends there, as
     /// in the algorithm of Knuth, Morris and Pratt.
@@ -31,8 +31,8 @@ impl Folded {
         Self { text: text.into(), borders: borders.into() }
     }
 
-    /// Whether the text is part of this one, which may have bytes that are not UTF-8. Takes time linear
-    /// in the length.
+    /// Whether `hay` contains the text. `hay` may have bytes that are not UTF-8. Takes time linear
+    /// in its length.
     pub(super) fn is_in(&self, hay: &[u8]) -> bool {
         let Some(first) = self.text.first() else { return true };
         if hay.is_ascii() {
@@ -80,7 +80,7 @@ impl Folded {
         }
     }
 
-    /// Whether the text is complete with this byte, after the first bytes that `matched`.
+    /// Adds a byte after the first `matched` ones. Returns whether the text is then complete.
     fn is_over(&self, matched: &mut usize, byte: u8) -> bool {
         while *matched > 0 && self.text.get(*matched) != Some(&byte) {
             *matched = before(&self.borders, *matched);

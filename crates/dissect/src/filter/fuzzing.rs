@@ -16,7 +16,7 @@ static KNOWN: LazyLock<Known<'static>> = LazyLock::new(|| Known::new(definitions
 /// Parses any text as a filter. A valid filter must print as the same filter, with the same result.
 ///
 /// # Panics
-/// If it does not.
+/// If the filter prints as anything else.
 pub fn filter(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let Ok(filter) = Filter::parse(&text) else {
@@ -25,9 +25,9 @@ pub fn filter(data: &[u8]) {
     let printed = filter.to_string();
     let again = match Filter::parse(&printed) {
         Ok(again) => again,
-        Err(error) => panic!("{printed:?} does not read: {error}"),
+        Err(error) => panic!("{printed:?} does not parse: {error}"),
     };
-    assert_eq!(again, filter, "{printed:?} reads as something else");
+    assert_eq!(again, filter, "{printed:?} parses as something else");
     let (keys, limits) = (Keys::none(), Limits::DEFAULT);
     let definitions = definitions();
     let options = CodecOptions { from: Side::Client, keys: &keys, definitions, limits: &limits };

@@ -16,7 +16,7 @@ pub(super) const MAX_REGEXES: usize = 32;
 pub(super) type Input<'f> = Stateful<LocatingSlice<&'f str>, Usage>;
 
 /// The result of a parser. [`ErrMode::Cut`] is an error to report. [`ErrMode::Backtrack`] means
-/// that something else may match, and is never reported.
+/// that something else may match; it is never reported.
 pub(super) type Outcome<T> = ModalResult<T, Problem>;
 
 /// How much of the limits has been used.

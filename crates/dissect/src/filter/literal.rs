@@ -26,13 +26,13 @@ pub(super) enum Literal {
 #[derive(Clone, Debug)]
 pub(super) struct Text {
     text: Box<str>,
-    /// Whether it has no quotes, and can be the name of a value.
+    /// Whether it has no quotes and can be the name of a value.
     is_bare: bool,
     /// Whether it has no quotes.
     is_word: bool,
-    /// In its stored byte order.
+    /// The identifier, in its stored byte order.
     guid: Option<[u8; 16]>,
-    /// In its stored byte order.
+    /// The IPv4 address, in its stored byte order.
     ipv4: Option<[u8; 4]>,
     /// The bytes that it shows as hexadecimal digits, if it has no quotes.
     hex: Option<Box<[u8]>>,
@@ -43,9 +43,9 @@ pub(super) struct Text {
 pub(super) struct Needle {
     literal: Literal,
     finder: Finder<'static>,
-    /// For the bytes whose hexadecimal form is the text.
+    /// Finds the bytes whose hexadecimal form is the text.
     hex: Option<Finder<'static>>,
-    /// For text in any case.
+    /// Finds the text in any case.
     folded: Option<Folded>,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Regular {
 /// The list after `in`.
 #[derive(Clone, Debug)]
 pub(super) struct Set {
-    /// In written order.
+    /// The members, in the order written.
     members: Box<[Member]>,
     /// Whole numbers and ranges of them, sorted and disjoint.
     wholes: Box<[(i128, i128)]>,
@@ -167,7 +167,7 @@ impl Needle {
         Self { literal, finder, hex, folded: None }
     }
 
-    /// The same, but text is found in any case.
+    /// The same needle, but text is found in any case.
     pub(super) fn ignoring_case(self) -> Self {
         let folded = match &self.literal {
             Literal::Text(text) => Some(Folded::new(text.as_str())),
@@ -185,7 +185,7 @@ impl Needle {
         matches!(self.literal, Literal::Text(_))
     }
 
-    /// Takes time linear in both lengths.
+    /// Whether `hay` contains it. Takes time linear in both lengths.
     pub(super) fn is_in(&self, hay: &[u8]) -> bool {
         match &self.folded {
             Some(folded) => folded.is_in(hay),
@@ -266,7 +266,7 @@ impl Set {
         !self.wholes.is_empty()
     }
 
-    /// All members in written order.
+    /// All members, in the order written.
     pub(super) fn members(&self) -> &[Member] {
         &self.members
     }
@@ -340,7 +340,7 @@ impl fmt::Display for Set {
     }
 }
 
-/// Writes a text in quotes. It reads as the same text, and cannot control a terminal.
+/// Writes a text in quotes. The result parses as the same text and cannot control a terminal.
 pub(super) fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_char('"')?;
     for c in text.chars() {

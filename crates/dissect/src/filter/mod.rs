@@ -204,7 +204,7 @@ impl<'s> Subject<'s> {
 }
 
 impl Filter {
-    /// Whether a word is reserved, so that it cannot be a name.
+    /// Whether a word is reserved and therefore cannot be a name.
     #[must_use]
     pub fn is_keyword(word: &str) -> bool {
         expression::RESERVED.contains(&word) || parse::WORDS.contains(&word)
@@ -220,7 +220,7 @@ impl Filter {
     }
 
     /// Accepts shortened paths, the names of messages inside others, and property names with dots,
-    /// as far as these definitions have such names. Paths and names that are valid without this
+    /// as far as the definitions have such names. Paths and names that are valid without this
     /// keep their meaning wherever they are found.
     #[must_use]
     pub fn resolve(self, resolver: &Resolver<'_>) -> Self {
@@ -391,7 +391,7 @@ impl Filter {
         values::words(&self.expression)
     }
 
-    /// The message names and patterns, in written order.
+    /// The message names and patterns, in the order written.
     fn patterns(&self) -> Vec<&Pattern> {
         let mut patterns = Vec::new();
         let mut rest = vec![&self.expression];

@@ -80,7 +80,8 @@ impl Count {
     }
 }
 
-/// Exact for every whole number that is a `u64` or an `i64`.
+/// Compares a whole number with a real one. Exact for every whole number that is a `u64` or an
+/// `i64`.
 fn whole_with_real(whole: i128, real: f64) -> Option<Ordering> {
     if real.is_nan() {
         return None;

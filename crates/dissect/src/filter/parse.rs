@@ -116,7 +116,8 @@ fn test(input: &mut Input<'_>) -> Outcome<Expression> {
             (true, check) => {
                 let problem =
                     Problem::new(operator, "`contains`", format!("`{}`", check.operator()));
-                let hint = "`any` is every value; a field of that name is `fields.any`";
+                let hint =
+                    "`any` stands for every value; a field of that name is written `fields.any`";
                 Err(ErrMode::Cut(problem.hint(hint)))
             }
         };
@@ -223,7 +224,7 @@ impl Head<'_> {
         let mut steps = Vec::new();
         if !self.word.is_empty() {
             if self.word.contains('*') {
-                return Err(wrong("`*` works only in message names; any element is `[*]`"));
+                return Err(wrong("`*` works only in message names; write `[*]` for any element"));
             }
             if !self.word.starts_with(is_word_start) {
                 return Err(wrong("put the field on the left and the value on the right"));
@@ -291,7 +292,7 @@ fn comparison(input: &mut Input<'_>) -> Outcome<Comparison> {
         sign @ ("=~" | "~~" | "~=") => (sign, "did you mean `~`?"),
         "!~" => ("!~", "write `not` before the whole test"),
         sign if sign.starts_with(['=', '<', '>']) || sign.starts_with("!=") => {
-            (sign, "comparisons are `==`, `!=`, `<`, `<=`, `>` and `>=`")
+            (sign, "the comparison operators are `==`, `!=`, `<`, `<=`, `>` and `>=`")
         }
         // The end of this test, or another operator.
         _ => return Err(ErrMode::Backtrack(problem(input, "a comparison"))),

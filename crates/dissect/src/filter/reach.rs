@@ -26,7 +26,7 @@ fn by_name(expression: &Expression, family: &str, name: &str) -> Option<bool> {
     }
 }
 
-/// The result of a list of conditions in which a single `decisive` one decides.
+/// The result of a list of conditions. A single `decisive` one decides it.
 fn decided(parts: impl Iterator<Item = Option<bool>>, decisive: bool) -> Option<bool> {
     let mut all = Some(!decisive);
     for part in parts {

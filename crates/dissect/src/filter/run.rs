@@ -39,9 +39,9 @@ pub(super) fn matches(expression: &Expression, subject: &Subject<'_>, found: &Am
     }
 }
 
-/// Whether a message matches, as far as its name and family decide it.
+/// Whether a message matches; `None` if its name and family alone do not decide that.
 pub(super) fn matches_name(expression: &Expression, family: &str, name: &str) -> Option<bool> {
-    // The outcome of a list in which one part can decide.
+    // The outcome of a list of parts: `deciding` if any part has that outcome.
     let joined = |parts: &[Expression], deciding: bool| {
         let mut outcome = Some(!deciding);
         for part in parts {
@@ -335,7 +335,7 @@ impl<'s> PathValue<'s> {
         })
     }
 
-    /// Its text, or its bytes if it is not text. Compared with text in a filter.
+    /// Its text, or its bytes if it is not text. This is what text in a filter is compared with.
     fn logical(self) -> Option<Cow<'s, [u8]>> {
         match self {
             Self::Node(node) => match node.value() {
@@ -354,7 +354,7 @@ impl<'s> PathValue<'s> {
         }
     }
 
-    /// Its bytes as stored in their layer. Compared with bytes in a filter.
+    /// Its bytes as stored in their layer. This is what bytes in a filter are compared with.
     fn stored(self) -> Option<Cow<'s, [u8]>> {
         match self {
             Self::Node(node) => Some(Cow::Borrowed(match node.value() {
@@ -508,7 +508,7 @@ impl<'s> PathValue<'s> {
         }
     }
 
-    /// Whether it is an object of a class or of one derived from it, or the tag of one.
+    /// Whether this is an object, or the tag of one, whose class is `class` or derived from it.
     fn is_of(self, class: &ObjectClass) -> bool {
         let Self::Node(node) = self else { return false };
         let tag = match node.value() {
@@ -559,7 +559,7 @@ fn whole(text: &str) -> Option<Count> {
     unsigned.or_else(|_| text.parse::<i64>().map(i128::from)).ok().map(Count::Whole)
 }
 
-/// Matches floats that have a name instead of digits.
+/// Whether a float that has a name instead of digits has this one.
 fn is_odd_float(value: f64, text: &str) -> bool {
     match text {
         "NaN" => value.is_nan(),
@@ -595,7 +595,7 @@ fn units(stored: &[u8], turned: u16, text: &str) -> bool {
         && units.iter().map(|unit| u16::from_le_bytes(*unit) ^ turned).eq(text.encode_utf16())
 }
 
-/// Whether bytes are invalid text, and equal the bytes of `text`.
+/// Whether bytes are invalid text and equal the bytes of `text`.
 fn no_text(form: Form, stored: &[u8], text: &str) -> bool {
     stored.len() == text.len()
         && matches!(form.read(stored), Content::Bytes(bytes) if *bytes == *text.as_bytes())

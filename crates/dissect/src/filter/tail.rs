@@ -69,7 +69,7 @@ impl Ambiguities {
     }
 }
 
-/// The ambiguities that were found do not distinguish filters.
+/// Filters are equal whatever ambiguities were found.
 impl PartialEq for Ambiguities {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -82,8 +82,8 @@ type Container<'s> = (Trail, NodeRef<'s, 's>);
 /// The index of a path in [`Trails`].
 type Trail = u32;
 
-/// The paths to records without the indices of lists. Every path is the name of its last field and
-/// the path before it.
+/// The paths to records, without list indices. Every path is stored as the name of its last
+/// field and the path before that field.
 #[derive(Default)]
 struct Trails<'s> {
     all: Vec<(Option<Trail>, &'s str)>,

@@ -170,7 +170,9 @@ fn atom<'f>(input: &mut Input<'f>) -> Outcome<Atom<'f>> {
             Some('\'' | '`') => wrong.hint("put text in double quotes"),
             Some('{') => wrong.hint("use `in` for several values"),
             Some('*') => wrong.hint("`*` works only in message names"),
-            Some('=') => wrong.hint("comparisons are `==`, `!=`, `<`, `<=`, `>` and `>=`"),
+            Some('=') => {
+                wrong.hint("the comparison operators are `==`, `!=`, `<`, `<=`, `>` and `>=`")
+            }
             _ => wrong,
         }));
     }

@@ -26,7 +26,7 @@ pub struct UnknownValue {
     pub nearest: Option<String>,
     /// What the field can be, if the list is short: `` `client` or `server` ``.
     pub wanted: Option<String>,
-    /// If the operator does not fit: what it works on. `value` is then the operator.
+    /// If the operator does not fit: the values it works on. `value` is then the operator.
     pub works_on: Option<&'static str>,
     /// Whether all values of the field are known. If not, it may have this one after all.
     pub is_certain: bool,

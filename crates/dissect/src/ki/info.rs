@@ -1,4 +1,4 @@
-//! The most telling fields of messages.
+//! The most informative fields of messages.
 
 use crate::info::{InfoFields, InfoTable};
 
@@ -21,7 +21,7 @@ const HIDDEN: &[&str] = &[
     "timeLow",
 ];
 
-/// Messages whose first fields are not the most telling ones, sorted by name.
+/// Messages whose first fields are not the most informative ones, sorted by name.
 const SHOWN: InfoTable = &[
     ("GAME.MSG_ATTACH", &["UserID", "CharID", "ZoneName", "Location", "Locale"]),
     ("LOGIN.MSG_CHARACTERSELECTED", &["Error", "IP", "TCPPort", "CharID", "ZoneName", "Location"]),

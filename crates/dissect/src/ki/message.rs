@@ -70,7 +70,7 @@ impl Message for KiMessage<'_> {
             Unit::Message { service, order } => {
                 let definition = self.protocols.message(service, order);
                 let large = inside.len() > usize::from(u16::MAX);
-                // Fast for messages that fit, which nearly all do.
+                // Fast for messages that fit, as nearly all do.
                 definition.is_some_and(|message| message.fits(self.received.payload()))
                     || RawMessage::decode_named(&mut reader, large, self.protocols).is_ok()
             }
@@ -114,7 +114,7 @@ impl Message for KiMessage<'_> {
         self.date.map(|date| date as &dyn NumberNames)
     }
 
-    /// The byte after a control message, which most frames have.
+    /// The byte that follows the control message in most frames.
     fn push_members(&self, line: &mut String) {
         let Received { unit, bytes, side, .. } = self.received;
         if let Unit::Control(_) = unit

@@ -1,5 +1,5 @@
-//! Replaces the login's secrets in builds without the feature `keys`, which refuse key files that
-//! contain any.
+//! Replaces the login's secrets in builds without the feature `keys`. Such builds refuse key files
+//! that contain secrets.
 
 use std::sync::Arc;
 

@@ -107,8 +107,8 @@ impl Closer for KiObjects {
             return Ok(None);
         }
         let Some(codec) = self.known(message(site), site.field) else {
-            let error = Error::value("a description of this object", "none for this field");
-            return Err(error.hint("supply a type list with --data, or leave \"bytes\" alone here"));
+            let error = Error::invalid("cannot be encoded without a type list that describes it");
+            return Err(error.hint("supply one with --data, or keep only \"bytes\" here"));
         };
         let mut parts = FieldsOf::new(json)?;
         let plain = |json| json::text(json, |text| text.as_bytes().to_vec());
@@ -200,7 +200,7 @@ pub(crate) fn unreadable(
         let outcome = if bytes.is_empty() { None } else { codec.decode_all(bytes, &mut ()).err() };
         let (field, error) = (&message.fields().get(index)?.name, outcome?);
         let name = protocols.name(message);
-        let what = "is shown as bytes, because it cannot be decoded with this type list and hint";
+        let what = "is shown as bytes because it cannot be decoded with this type list and hint";
         Some(format!("{name}.{field} {what}: {error}"))
     })
 }

@@ -63,7 +63,7 @@ impl Secrets<'_> {
         let start = reader.place();
         reader.take(reader.remaining())?;
         reader.layer("decrypted", start, plain.into_bytes(), |reader| {
-            // The client sends three words, the server one.
+            // The client sends three words, the server one word.
             let mut words = [("sessionId", 0), ("username", 0), ("ck1", 0)];
             let count = {
                 let lengths: Vec<usize> =

@@ -140,7 +140,7 @@ fn misfit(
     let Unit::Message { service, order } = received.unit else { return None };
     let message = protocols.message(service, order)?;
     let payload = received.payload();
-    // Fast for messages that fit, which nearly all do.
+    // Fast for messages that fit, as nearly all do.
     if message.fits(payload) || misfits.contains(&(service, order)) {
         return None;
     }

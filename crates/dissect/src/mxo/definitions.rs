@@ -107,7 +107,8 @@ fn text_of(bytes: &[u8]) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Differs from Latin-1 in 27 characters. Five bytes are undefined.
+/// The character of a byte. Windows-1252 differs from Latin-1 in 27 characters and leaves five
+/// bytes undefined.
 fn windows_1252(byte: u8) -> char {
     const FROM_80: [char; 32] = [
         '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž',
@@ -204,7 +205,7 @@ impl TableFormat {
         }
     }
 
-    /// Classes are read before tables that refer to them.
+    /// The place in the order of reading: classes come before tables that refer to them.
     fn order(self) -> u8 {
         match self {
             Self::Classes => 0,

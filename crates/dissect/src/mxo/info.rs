@@ -1,4 +1,4 @@
-//! The most telling fields of packets.
+//! The most informative fields of packets.
 
 use crate::info::{InfoFields, InfoTable};
 
@@ -35,7 +35,7 @@ const PACKET: &[&str] = &[
     "sections[*].objects.operations[*]",
 ];
 
-/// Messages whose first fields are not the most telling ones, sorted by name.
+/// Messages whose first fields are not the most informative ones, sorted by name.
 const SHOWN: InfoTable = &[
     ("auth.AuthChallenge", &[]),
     ("auth.AuthChallengeResponse", &[]),

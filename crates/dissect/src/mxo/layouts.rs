@@ -8,7 +8,7 @@ pub(super) type Row = (&'static str, &'static str, &'static str);
 
 pub(super) const PACKET: &[Row] = &[
     ("crc", "u32", "CRC-32 (zlib) of everything after it."),
-    ("length", "u16", "Bytes from the sequence on."),
+    ("length", "u16", "The number of bytes from the sequence to the end."),
     ("time", "u32", "Seconds since 1970."),
     ("sequence", "u32, big-endian", "Three numbers in one word."),
     ("sequence.acks", "bits 31..24", "Bit i, 0 to 6: the packet `remote - i` was received."),
@@ -41,9 +41,17 @@ const DATAGRAM: &[Row] = &[
 ];
 
 pub(super) const RPC: &[Row] = &[
-    ("length", "u8, or u16 big-endian", "Bytes after it. Two bytes if the top bit is set."),
+    (
+        "length",
+        "u8, or u16 big-endian",
+        "The number of bytes after it. Takes two bytes if the top bit is set.",
+    ),
     ("longLength", "u16, big-endian", "Replaces a length below 80 that uses two bytes."),
-    ("opcode", "u8, or u16 big-endian", "Two bytes from 8000. Names depend on the sender."),
+    (
+        "opcode",
+        "u8, or u16 big-endian",
+        "Two bytes for 8000 and above. Names depend on the sender.",
+    ),
     ("fields", "record", "Fields of a known opcode, to the end."),
     ("data", "bytes", "Any other opcode, or a different layout: bytes to the end."),
 ];
@@ -56,7 +64,11 @@ const PUBLIC_KEY: &[Row] = &[
 ];
 
 const TCP_FRAME: &[Row] = &[
-    ("length", "u8, or u16 big-endian", "Bytes after it. Two bytes if the top bit is set."),
+    (
+        "length",
+        "u8, or u16 big-endian",
+        "The number of bytes after it. Takes two bytes if the top bit is set.",
+    ),
     ("longLength", "u16, big-endian", "Replaces a length below 80 that uses two bytes."),
     ("body", "bytes", "A message: mxo.auth, or mxo.margin, which may be encrypted."),
 ];

@@ -38,8 +38,8 @@ use crate::vocabulary::MessageNames;
 const SEALED: &str = "margin.Encrypted";
 /// The size of a request for the key, with its length.
 const HEAD: usize = 10;
-/// How a client's first message begins: on the auth channel a request for the key, or a name; on the
-/// margin channel a certificate.
+/// How a client's first message begins: on the auth channel, with a request for the key or a name;
+/// on the margin channel, with a certificate.
 const KEY_REQUEST: [u8; 2] = [9, 6];
 const CERTIFICATE: [u8; 7] = [0x81, 0x3b, 1, 3, 0, 0x36, 1];
 
@@ -78,7 +78,7 @@ fn channel_of(first: &[u8]) -> Option<Channel> {
     }
 }
 
-/// Whether more bytes could make it a beginning.
+/// Whether these bytes could become the beginning of a login with the bytes that follow.
 fn might_begin(first: &[u8]) -> bool {
     KEY_REQUEST.starts_with(first) || CERTIFICATE.starts_with(first)
 }
@@ -88,7 +88,7 @@ pub(super) fn connection(start: &Start<'_>) -> LoginConnection {
     LoginConnection::observer(start.keys.part::<KeyFile>().sessions().clone())
 }
 
-/// The connection that relays a conversation, and opens it if the server's keys are known.
+/// The connection that relays a conversation and opens it if the server's keys are known.
 pub(super) fn relay(
     start: &Start<'_>,
     random: &mut dyn FnMut(&mut [u8]),
@@ -279,8 +279,8 @@ impl Message for LoginItem<'_> {
     }
 }
 
-/// Encodes messages given as lines. Their codecs do not suffice: the record of all fields has a field
-/// with the same name.
+/// Encodes messages given as lines. Their codecs do not suffice: the record `fields` of a line has
+/// a field that is also named `fields`.
 #[derive(Debug)]
 struct LoginEncoder;
 
@@ -319,7 +319,7 @@ fn channel_named(name: &str) -> Option<Channel> {
     all.into_iter().find(|channel| name != SEALED && name.starts_with(prefix(*channel)))
 }
 
-/// The beginning of the names on a channel.
+/// The prefix of the names on a channel.
 const fn prefix(channel: Channel) -> &'static str {
     match channel {
         Channel::Auth => "auth.",

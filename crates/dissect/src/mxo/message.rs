@@ -69,7 +69,7 @@ pub(super) struct MxoMessage<'i> {
 }
 
 impl MxoMessage<'_> {
-    /// Lists the views that a packet concerns beside its fields, where filters find them.
+    /// Lists the views that a packet concerns, beside the packet's fields, where filters find them.
     fn add_views<'n>(&self, body: &[u8], reader: &mut Reader<'_, TreeBuilder<'n>>) {
         let mut packet = Reader::new(body);
         let Ok(packet) = self.sections.packet(&mut packet) else { return };

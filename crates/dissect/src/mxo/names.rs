@@ -39,7 +39,7 @@ pub(super) fn messages(definitions: &Definitions) -> Vec<MessageNames<'_>> {
     let rows = PACKET.iter().chain(RPC).chain(OBJECTS);
     let own: Vec<&str> = PACKET.iter().map(|(path, ..)| first(path)).chain(["view"]).collect();
     let mut inner: BTreeSet<&str> = rows.map(|(path, ..)| last(path)).collect();
-    // And the parts of vectors.
+    // Vectors have these parts.
     inner.extend(own.iter().copied().chain(["x", "y", "z", "w"]));
     for field in rpc_fields() {
         inner.insert(field.name);

@@ -48,7 +48,7 @@ impl<'o> ObjectSections<'o> {
         &self,
         reader: &mut Reader<'d, T>,
     ) -> Result<Packet<'d>> {
-        // A section that cannot be decoded takes the rest of the packet.
+        // A section that cannot be decoded extends to the end of the packet.
         let mut measure = |bytes: &[u8]| {
             let mut reader = Reader::new(bytes);
             let section = Section::decode_after_id(&mut reader, &self.context());

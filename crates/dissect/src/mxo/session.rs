@@ -1,4 +1,4 @@
-//! Recognises MxO conversations, and reads those on the game channel.
+//! Recognises MxO conversations and reads those on the game channel.
 
 use worldwire_core::{Reader, Side};
 use worldwire_mxo::connection::{Connection, MissingKey, News, Received, Unit};
@@ -201,7 +201,7 @@ fn discarded(to: Side, messages: usize) -> String {
         _ => (format!("{messages} messages"), "were"),
     };
     format!(
-        "{subject} added for the {to} {were} discarded, because the sequence was reset or another \
+        "{subject} added for the {to} {were} discarded because the sequence was reset or another \
          session began"
     )
 }

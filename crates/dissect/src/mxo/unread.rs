@@ -51,12 +51,12 @@ impl Unread {
         let all = counted(bytes.len() + 1);
         match self {
             Self::Five => {
-                format!("section 5 is kept as bytes, because its layout is unknown: {all}")
+                format!("section 5 is kept as bytes because its layout is unknown: {all}")
             }
             Self::Rpc => {
                 let why = section.rpc_fault(Some(from));
                 let why = why.map_or(String::new(), |error| format!(": {error}"));
-                format!("undecodable RPC lists are kept as bytes, {all}{why}")
+                format!("undecodable RPC lists ({all}) are kept as bytes{why}")
             }
             Self::Id(id) => {
                 let is_named = id == 5;

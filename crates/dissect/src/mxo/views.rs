@@ -31,25 +31,26 @@ pub struct MxoViews {
     creates: Creates,
 }
 
-/// Which creates the client has acknowledged, as the server knows. Until then, it may repeat them.
+/// Which creates the client has acknowledged, as far as the server knows. The server may repeat a
+/// create until it knows that the client has acknowledged it.
 #[derive(Clone, Debug, Default)]
 struct Creates {
-    /// By the server's packets that created them.
+    /// Views by the server's packets that created them.
     sent: Pending,
-    /// By the client's packets that acknowledged them.
+    /// Views by the client's packets that acknowledged them.
     told: Pending,
     /// The views whose creates have arrived.
     live: BTreeSet<u16>,
 }
 
 impl Creates {
-    /// A packet from the server, which acknowledges packets from the client.
+    /// Handles a packet from the server, which acknowledges packets from the client.
     fn server(&mut self, sequence: SequenceWord) {
         self.live.extend(self.told.acknowledged(sequence));
         self.sent.begin(sequence.local.get());
     }
 
-    /// A packet from the client, which acknowledges packets from the server.
+    /// Handles a packet from the client, which acknowledges packets from the server.
     fn client(&mut self, sequence: SequenceWord) {
         let local = sequence.local.get();
         self.told.begin(local);
@@ -69,14 +70,14 @@ impl Creates {
 /// The views that packets from a side are about, until the other side acknowledges these packets.
 #[derive(Clone, Debug, Default)]
 struct Pending {
-    /// By packet number.
+    /// The views, by packet number.
     by_packet: BTreeMap<u16, Vec<u16>>,
-    /// The same by view, except those that were forgotten.
+    /// The views with their packet numbers, except views that were forgotten.
     by_view: BTreeSet<(u16, u16)>,
 }
 
 impl Pending {
-    /// Starts a new packet. Numbers are used again.
+    /// Starts a new packet. Numbers are reused.
     fn begin(&mut self, number: u16) {
         for view in self.by_packet.remove(&number).into_iter().flatten() {
             self.by_view.remove(&(view, number));

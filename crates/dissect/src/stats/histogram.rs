@@ -13,7 +13,7 @@ pub struct Histogram {
 
 /// Buckets for each power of two.
 const PARTS: u64 = 16;
-/// The power of two that `PARTS` is.
+/// The base-2 logarithm of [`PARTS`].
 const PART_BITS: u32 = PARTS.trailing_zeros();
 
 impl Histogram {
@@ -42,7 +42,7 @@ impl Histogram {
         self.longest
     }
 
-    /// The duration that this many percent of all do not exceed.
+    /// The duration that this percentage of all durations does not exceed.
     #[must_use]
     pub fn percentile(&self, percent: u64) -> Duration {
         let rank = (u128::from(self.count) * u128::from(percent)).div_ceil(100);

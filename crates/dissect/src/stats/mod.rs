@@ -1,5 +1,5 @@
-//! Sums over whole captures, as `worldwire stats` prints them: messages by name, messages over time,
-//! and reply times.
+//! Totals over whole captures, as `worldwire stats` prints them: messages by name, messages over
+//! time, and reply times.
 //!
 //! The memory is bounded, whatever the capture contains: [`Totals`] counts at most [`MAX_NAMES`]
 //! names separately, [`Rates`] lengthens its intervals, [`Histogram`] has a fixed number of buckets,

@@ -57,7 +57,7 @@ impl Rates {
         (Duration::from_nanos(self.interval), &self.counts)
     }
 
-    /// The same, reduced to at most ten rows.
+    /// Like [`intervals`](Self::intervals), reduced to at most ten rows.
     #[must_use]
     pub fn rows(&self) -> (Duration, Vec<[u64; 2]>) {
         let count = self.counts.len();

@@ -19,7 +19,7 @@ type Transaction = (u64, u64);
 pub struct Replies {
     /// Requests without a reply, with their time and the index of their name.
     pending: HashMap<Transaction, (Duration, usize)>,
-    /// The same requests and answered ones, oldest first.
+    /// Pending and answered requests, oldest first.
     order: VecDeque<(Transaction, Duration)>,
     indices: HashMap<Box<str>, usize>,
     rows: Vec<(Box<str>, Histogram)>,

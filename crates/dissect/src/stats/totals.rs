@@ -1,4 +1,4 @@
-//! Sums over all conversations.
+//! Totals over all conversations.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::overview::Overview;
 /// of them.
 pub const MAX_NAMES: usize = 4096;
 
-/// What is counted of an item.
+/// What is counted for an item.
 #[derive(Clone, Debug)]
 pub struct Counted {
     /// The conversation.
@@ -67,7 +67,7 @@ impl Counted {
         })
     }
 
-    /// The same with the text of a problem, given the item and its tree.
+    /// Adds the text of the problem, if it is one, given the item and its tree.
     #[must_use]
     pub fn with_problem(self, item: &Item<'_>, tree: &Tree<'_>) -> Self {
         if !self.is_problem {
@@ -127,7 +127,7 @@ pub struct NameRow {
     pub bytes: u64,
 }
 
-/// Sums over all selected items and conversations. Their size does not depend on how many there
+/// Totals over all selected items and conversations. Their size does not depend on how many there
 /// are: there are at most [`MAX_NAMES`] names, and the other parts are bounded as well.
 #[derive(Debug)]
 pub struct Totals {
@@ -156,7 +156,7 @@ pub struct Totals {
     /// Notes about problems.
     pub problems: u64,
     names: HashMap<Box<str>, NameRow>,
-    /// Messages of further names.
+    /// Messages of all other names.
     pub others: Amount,
     /// Messages over time.
     pub rates: Rates,

@@ -27,7 +27,7 @@ use crate::knowledge::Definitions;
 /// | `protocol.REVISION.map`, `sysmsg.VERSION.map` | names and numbers |
 /// | `revisions.json` | the patch of each revision |
 /// | `deprecated.json` | outdated versions of definitions |
-/// | `integrity/PATCH.json` | messages with counter and checksum |
+/// | `integrity/PATCH.json` | messages with a counter and checksum |
 /// | `data.json` | maps, definitions and deprecations in one file |
 #[derive(Default)]
 pub struct TeraDefinitions {
@@ -47,7 +47,7 @@ pub struct TeraDefinitions {
     leniency: Leniency,
 }
 
-/// How many builds without a map are kept apart.
+/// How many builds without a map are remembered.
 const MAX_BUILDS: usize = 64;
 
 impl Clone for TeraDefinitions {
@@ -136,8 +136,8 @@ impl TeraDefinitions {
                  are maps for {maps}"
             ),
             None => format!(
-                "there are opcode maps for {maps}; choose one with --revision, otherwise messages \
-                 have no names"
+                "there are opcode maps for {maps}; messages have no names until you \
+                 choose one with --revision"
             ),
         })
     }
@@ -180,8 +180,8 @@ impl TeraDefinitions {
         deprecation(&packets, json).into_iter().chain(uncounted).chain(unused).collect()
     }
 
-    /// Numbers an encoded message if it has a counter that its JSON does not state: one more than the
-    /// last message with its opcode. `counters` holds the last ones.
+    /// Sets the counter of an encoded message, unless its JSON states one, to one more than that of
+    /// the last message with the same opcode. `counters` holds the last counter of each opcode.
     pub fn number(&self, json: &Json, message: &mut [u8], counters: &mut HashMap<u16, u32>) {
         let Ok(packets) = self.packets_of(json) else { return };
         let Ok(Some(Header { opcode, .. })) = Header::peek(message) else { return };
@@ -239,8 +239,8 @@ impl TeraDefinitions {
                 let (map, problems) = CodeMap::parse(parsed.kind, &path, &text);
                 diagnostics.extend(self.replaced(name, &path));
                 if !self.library.add_map(name, map) {
-                    let message =
-                        "the file name of an opcode map needs a revision: protocol.387486.map";
+                    let message = "the file name of an opcode map must contain a revision, as in \
+                        protocol.387486.map";
                     diagnostics.push(Source::new(&path, "").error(0..0, message));
                 }
                 problems
@@ -353,8 +353,8 @@ pub(super) fn unused_list(packets: &Packets, opcode: u16) -> Option<String> {
         None => "the client".to_owned(),
     };
     Some(format!(
-        "{name} is on the integrity list of patch {patch}, which is not used: the patch of {of} is \
-         not known; supply --patch, or a revisions.json that lists it"
+        "{name} is on the integrity list of patch {patch}, but that list is not used because the \
+         patch of {of} is unknown; supply --patch, or a revisions.json that lists it"
     ))
 }
 
@@ -373,7 +373,9 @@ mod tests {
         assert_eq!(tera.unmapped(), None);
         let map = |revision: u32| (format!("protocol.{revision}.map"), b"S_A = 5\n".to_vec());
         tera.add(vec![map(7), map(8)]);
-        assert!(tera.unmapped().is_some_and(|text| text.contains("7, 8; choose one")));
+        assert!(tera.unmapped().is_some_and(|text| {
+            text.contains("7, 8; messages have no names until you choose one")
+        }));
         tera.set_known(BuildFacts { revision: Some(999), ..BuildFacts::default() });
         assert!(tera.unmapped().is_some_and(|text| text.contains("revision 999")));
         tera.set_known(BuildFacts { revision: Some(8), ..BuildFacts::default() });
@@ -470,7 +472,10 @@ mod tests {
         for unknown in [None, Some(9)] {
             let error = tera.encode(&line(unknown)).unwrap_err().to_string();
             assert!(error.contains("opcode 5, which has no name"), "{error}");
-            assert!(error.contains("7, 8; choose one with --revision"), "{error}");
+            assert!(
+                error.contains("7, 8; messages have no names until you choose one with --revision"),
+                "{error}"
+            );
         }
         tera.set_known(BuildFacts { revision: Some(8), ..BuildFacts::default() });
         assert_eq!(tera.encode(&line(Some(7))).unwrap(), [5, 0, 5, 0, 0]);
@@ -549,8 +554,8 @@ mod tests {
         let diagnostics = |fields: Json| {
             tera.remarks_to_encode(&json!({ "opcode": "C_A", "fields": fields, "revision": 8 }))
         };
-        let expected = "C_A is on the integrity list of patch 93, which is not used: the patch of \
-                    revision 8 is not known; supply --patch, or a revisions.json that lists it";
+        let expected = "C_A is on the integrity list of patch 93, but that list is not used because \
+                    the patch of revision 8 is unknown; supply --patch, or a revisions.json that lists it";
         assert_eq!(diagnostics(json!({ "a": 1 })), [expected]);
         assert_eq!(diagnostics(json!({ "$integrity": { "counter": 1 } })), [""; 0]);
     }

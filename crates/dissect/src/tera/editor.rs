@@ -1,4 +1,4 @@
-//! Single fields of a message, by way of a tape.
+//! Reads and sets single fields of a message by way of a tape.
 
 use worldwire_core::Result;
 use worldwire_core::json::Json;
@@ -17,8 +17,9 @@ pub(super) struct TapeEditor<'m> {
 }
 
 impl<'m> TapeEditor<'m> {
-    /// `found` is the form of the header, if it differs from what the lists say. `None` for messages
-    /// without a definition, and for those that do not encode to the same bytes.
+    /// Puts a message on a tape. `found` is the form of the header, if it differs from what the
+    /// lists say. `None` for messages without a definition, and for those that do not encode to the
+    /// same bytes.
     pub(super) fn new(
         packets: &'m Packets,
         opcode: u16,

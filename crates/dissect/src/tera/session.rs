@@ -111,7 +111,7 @@ pub(super) struct Reading {
 
 /// The client's and the server's keep-alives.
 ///
-/// Unverified: that these are all messages with which the ends notice that the other is alive.
+/// Unverified: that these are the only messages that tell each end that the other is alive.
 const KEEP_ALIVES: [&str; 2] = ["C_PONG", "S_PING"];
 
 /// What a relay needs in order to sign the client's messages again.
@@ -144,7 +144,7 @@ impl Reading {
 }
 
 impl Reading {
-    /// A warning at the first message of an integrity list that is not used. It suppresses remarks
+    /// A warning at the first message in an integrity list that is not used. It suppresses remarks
     /// about counters, because the list is more reliable.
     fn advise(&mut self, received: &Received<'_>) -> Option<String> {
         let Unit::Message { opcode } = received.unit else { return None };
@@ -163,13 +163,13 @@ impl Reading {
         let name = self.packets.get(opcode).map_or("", |packet| packet.name);
         match seal {
             Detection::First if !replace(&mut self.counters_reported, true) => Some(
-                "client messages have counters and checksums that no integrity list names; they \
-                 are decoded accordingly, and `worldwire tera integrity` writes a list"
+                "client messages have counters and checksums although no integrity list names \
+                 them; they are decoded accordingly, and `worldwire tera integrity` writes a list"
                     .to_owned(),
             ),
             Detection::Possible if !replace(&mut self.suspicion_reported, true) => Some(format!(
-                "{name} is 8 bytes longer than its definition; it has grown, or has a counter and \
-                 checksum; a single message cannot show which"
+                "{name} is 8 bytes longer than its definition: the message has new fields, or a \
+                 counter and checksum; one message alone cannot show which"
             )),
             Detection::Refuted => Some(format!(
                 "{name} has no counter and checksum; earlier messages of that name were decoded \
@@ -403,8 +403,8 @@ impl Message for TeraMessage<'_> {
         let name = packet.name;
         let name = name.get(..name.floor_char_boundary(MAX_NAME)).unwrap_or_default();
         Some(Cow::Owned(format!(
-            "shown as bytes: every version of {name} is deprecated; --pin {name}.{version} reads \
-             them"
+            "shown as bytes: every version of {name} is deprecated; to read such messages, use \
+             --pin {name}.{version}"
         )))
     }
 

@@ -132,7 +132,9 @@ pub(crate) static CODECS: &[Codec] = &[
     list_codec! { "uru.file-list", FileList, "the secure files of an auth server" },
     message_codec! { "uru.game", Game, "a message of a game connection" },
     game_codec! {
-        "uru.game-heek", GameScope::Game(GameType::Heek), "a message of Heek, as GameMgrMsg holds it"
+        "uru.game-heek",
+        GameScope::Game(GameType::Heek),
+        "a message of Heek, as found in GameMgrMsg"
     },
     game_codec! {
         "uru.game-manager", GameScope::Manager, "a message of the game manager itself"
@@ -159,7 +161,7 @@ pub(crate) static CODECS: &[Codec] = &[
         shape: Shape::Value,
         ..Codec::new(
             "uru.net-message",
-            "a net message, as PropagateBuffer holds it",
+            "a net message, as found in PropagateBuffer",
             |data, options, tree| {
                 let opener = states(options.definitions);
                 read_opening("uru.net-message", data, options, tree, opener, |reader| {
@@ -182,7 +184,7 @@ pub(crate) static CODECS: &[Codec] = &[
     field_codec! { "uru.safe-wstring", SafeWString<'_>, "text", "a SafeWString" },
     Codec::new(
         "uru.sdl",
-        "the state of an object, by the descriptors of --data",
+        "the state of an object, read with the descriptors from --data",
         |data, options, tree| {
             let uru = states(options.definitions);
             read("uru.sdl", data, options, tree, |reader| uru.read(reader))
@@ -237,7 +239,7 @@ fn decode_secure<'d>(data: &'d [u8], options: &CodecOptions<'d>, tree: Tree<'d>)
     read("uru.secure-file", data, options, tree, |reader| {
         let opened =
             secure::open(data, ring(options).and_then(KeyRing::droid), options.limits.file_bytes)
-                .map_err(|error| Error::malformed("a file that can be opened", error.to_string()))?;
+                .map_err(|error| Error::malformed("", error.to_string()))?;
         reader.span("magic", secure::Magic::BYTES, Form::Utf8)?;
         reader.u32("plainLength")?;
         let start = reader.place();
@@ -297,5 +299,5 @@ fn encode_secure(json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
     secure::SecureFile::new(magic, plain)
         .with_rest(padding, trailing)
         .seal(&key)
-        .map_err(|error| Error::value("a file that can be sealed", error.to_string()))
+        .map_err(|error| Error::invalid(error.to_string()))
 }

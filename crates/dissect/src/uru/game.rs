@@ -89,8 +89,8 @@ impl Closer for UruDefinitions {
 }
 
 impl UruDefinitions {
-    /// Shows the state `state`. If its variables cannot be read, shows `stateHead` instead, which
-    /// names the descriptor, and the remark names it too.
+    /// Shows the state `state`. If its variables cannot be read, shows `stateHead` instead. Both
+    /// the head and the remark name the descriptor.
     fn open_state<'n>(
         &'n self,
         site: Site<'_>,
@@ -140,8 +140,8 @@ impl UruDefinitions {
             return Ok(());
         }
         let beside = if is_state(site) { STATE } else { MESSAGE };
-        let error = Error::value(format!("{wanted}, as beside them"), found);
-        Err(error.hint(format!("leave out `bytes`, or `{beside}`")))
+        let error = Error::value(format!("{wanted} to match `{beside}`"), found);
+        Err(error.hint(format!("remove `bytes` or `{beside}`")))
     }
 }
 
@@ -156,8 +156,8 @@ fn is_unchanged(head: &Json, bytes: &[u8]) -> Result<()> {
     if same {
         return Ok(());
     }
-    let error = Error::value("the head of the bytes beside it", "a different one");
-    Err(error.hint("edit `bytes`; the state is damaged"))
+    let error = Error::invalid("does not match `bytes`");
+    Err(error.hint("the state is damaged, so edit `bytes` instead"))
 }
 
 /// The class given before the buffer that is being opened.
@@ -295,10 +295,10 @@ mod tests {
         let error = uru.close(site, &request).unwrap_err().to_string();
         assert_eq!(
             error,
-            "bytes: wanted a plNetMsgSDLState, as beside them, found a plNetMsgMembersListReq; \
-             leave out `bytes`, or `message`"
+            "bytes: wanted a plNetMsgSDLState to match `message`, found a \
+             plNetMsgMembersListReq; remove `bytes` or `message`"
         );
-        // Without the descriptors this cannot be done.
+        // Without the descriptors, states can neither be encoded nor shown.
         let none = UruDefinitions::default();
         assert!(encoded(&json, &none).is_err());
         assert!(shown(&bytes, &none, &limits).find("message.stream.sdl.state").is_none());
@@ -310,7 +310,7 @@ mod tests {
         assert!(remark.contains("Fernhollow"), "{remark}");
     }
 
-    /// A damaged state shows its descriptor and version, and survives conversion to JSON.
+    /// A damaged state shows its descriptor and version and survives conversion to JSON.
     #[test]
     fn damaged_states_are_named() {
         let mut uru = UruDefinitions::default();
@@ -340,6 +340,6 @@ mod tests {
         assert_eq!(encoded(&json, &uru).unwrap(), bytes);
         json["stream"]["sdl"]["stateHead"]["version"] = 3.into();
         let error = encoded(&json, &uru).unwrap_err().to_string();
-        assert!(error.contains("stateHead: wanted the head of the bytes"), "{error}");
+        assert!(error.contains("stateHead: does not match `bytes`"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Decodes messages of the game manager inside `GameMgrMsg`, whose layout depends on the type of
+//! Decodes messages of the game manager inside `GameMgrMsg`. Their layout depends on the type of
 //! their game.
 
 use std::collections::BTreeMap;
@@ -148,11 +148,11 @@ pub(super) fn open<'n>(
     reader.record(MESSAGE, |reader| GameMessage::decode(game, sender, reader)).map(drop)
 }
 
-/// Encodes a buffer from its JSON: `bytes`, `message`, or both. The message takes precedence, unless
-/// the bytes decode to the same one: they can contain uninitialised memory, which it does not have.
+/// Encodes a buffer from its JSON: `bytes`, `message`, or both. The message takes precedence unless
+/// the bytes decode to the same one: they can contain uninitialised memory that the message lacks.
 ///
 /// # Errors
-/// Value, if the message cannot be encoded, or the bytes are not a message of the same name.
+/// `Value` if the message cannot be encoded or the bytes are not a message of the same name.
 pub(super) fn close(site: Site<'_>, json: &Json) -> Result<Option<Vec<u8>>> {
     let sender = site.message.sender.unwrap_or(Side::Client);
     let mut parts = FieldsOf::new(json)?;
@@ -173,12 +173,14 @@ pub(super) fn close(site: Site<'_>, json: &Json) -> Result<Option<Vec<u8>>> {
         Ok(found) if (found.body.name(), found.body.number()) == (wanted, number) => {
             return Ok(Some(made));
         }
-        Ok(found) => found.body.name().map_or_else(|| "another message".to_owned(), str::to_owned),
+        Ok(found) => {
+            found.body.name().map_or_else(|| "an unknown message".to_owned(), str::to_owned)
+        }
         Err(error) => format!("undecodable bytes ({error})"),
     };
-    let wanted = wanted.map_or_else(|| format!("message {number}"), str::to_owned);
-    let error = Error::value(format!("a {wanted}, as beside them"), found).inside("bytes");
-    Err(error.hint("leave out `bytes`, or `message`"))
+    let wanted = wanted.map_or_else(|| format!("message {number}"), |name| format!("a {name}"));
+    let error = Error::value(format!("{wanted} to match `{MESSAGE}`"), found).inside("bytes");
+    Err(error.hint("remove `bytes` or `message`"))
 }
 
 #[cfg(test)]
@@ -287,8 +289,8 @@ mod tests {
         json["message"]["fields"] = json!({});
         assert_eq!(
             close(site(Side::Client), &json).unwrap_err().to_string(),
-            "bytes: wanted a PauseGame, as beside them, found ChangeGameName; leave out `bytes`, or \
-             `message`"
+            "bytes: wanted a PauseGame to match `message`, found ChangeGameName; remove \
+             `bytes` or `message`"
         );
     }
 
@@ -306,7 +308,7 @@ mod tests {
         );
     }
 
-    /// The codecs know the type of the game by their name.
+    /// Each codec knows the type of game from its own name.
     #[test]
     fn codecs_decode_messages_of_their_game() {
         let (keys, definitions) = (Keys::none(), Definitions::built_in());

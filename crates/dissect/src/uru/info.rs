@@ -1,4 +1,4 @@
-//! The most telling fields of messages.
+//! The most informative fields of messages.
 
 use crate::info::{InfoFields, InfoTable};
 
@@ -27,7 +27,7 @@ const HIDDEN: &[&str] = &[
     "words",
 ];
 
-/// Messages whose first fields are not the most telling ones, sorted by name.
+/// Messages whose first fields are not the most informative ones, sorted by name.
 const SHOWN: InfoTable = &[
     ("auth.AcctActivateRequest", &[]),
     ("auth.AcctCreateFromKeyRequest", &["accountName", "billingType"]),

@@ -156,7 +156,7 @@ const GAME: &[&str] = &[
     "extra",
     "inverted",
 ];
-/// Numbers in the head of messages to and from the game manager, which no table lists.
+/// Numbers that no table lists, in the head of messages to and from the game manager.
 const MANAGER_NUMBERS: [&str; 3] = ["transId", "gameId", "size"];
 /// The other fields of these messages that no table lists.
 const MANAGER: [&str; 3] = ["fields", "body", "filler"];
@@ -232,7 +232,7 @@ pub(super) fn holders(states: &UruDefinitions) -> Vec<(&str, &'static str)> {
     own.map(|name| (name, "value")).collect()
 }
 
-/// The names of net messages, Plasma messages and messages of games, which are inside others.
+/// The names of messages inside others: net messages, Plasma messages and messages of games.
 pub(super) fn inside() -> Vec<&'static str> {
     let classes = [NetMessage::NAMES, PlasmaMessage::NAMES];
     let classes = classes.into_iter().flat_map(Names::iter).map(|it| it.1);
@@ -301,7 +301,8 @@ fn net_class(row: &NetClassInfo) -> ClassRow {
     }
 }
 
-/// Both sides send Plasma messages, and no source lists the sender of each.
+/// Describes a class of Plasma messages. Both sides send them, and no source lists the sender of
+/// each.
 fn plasma_class(info: &ClassInfo) -> ClassRow {
     ClassRow {
         class: info.class,

@@ -48,7 +48,7 @@ pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
 }
 
 fn recognize_late(opening: &Opening<'_>) -> Verdict {
-    // A setup packet starts with its type and byte count. Only rarely is a client's number short.
+    // A setup packet starts with its type and byte count. A client's number is only rarely short.
     let is_setup = |piece: &HeldPiece, kind: u8, counts: RangeInclusive<u8>| {
         let (Some(first), Some(count)) = (piece.bytes.first(), piece.bytes.get(1)) else {
             return false;
@@ -159,7 +159,7 @@ impl Interpreter<Connection> for Reading {
     const FAMILY: &'static str = "uru";
 
     fn fork(&self) -> Option<(Self, usize)> {
-        // A name itself is shared.
+        // The overhead of an entry; the text of a name is shared.
         const NAME: usize = 48;
         let bytes = size_of::<Self>() + NAME * (self.players.len() + self.games.len());
         Some((self.clone(), bytes))
@@ -307,7 +307,8 @@ impl Message for UruMessage<'_> {
         true
     }
 
-    /// A message inside, unless decoding it without a trace already shows that all of it can be read.
+    /// Whether it has a message inside. False if decoding that message without a trace shows that
+    /// all of it can be read.
     fn has_contents(&self) -> bool {
         if let Some(buffer) = buffer_of(self.received) {
             return self.contents.games.decode(self.received.side, buffer).is_err();

@@ -16,7 +16,7 @@ static PLACES: LazyLock<HashMap<(Service, Side, u32), usize>> = LazyLock::new(||
         for message in table(service, side).messages {
             let fields = (message.fields)();
             let before = fields.iter().take_while(|field| field.name != "transId");
-            // Numbers of four bytes precede it in some messages.
+            // In some messages, four-byte numbers precede `transId`.
             let index = before.take_while(|field| field.layout == "u32").count();
             if fields.get(index).is_some_and(|field| field.name == "transId") {
                 places.insert((service, side, message.number), index * 4);

@@ -68,8 +68,8 @@ fn show(item: &Item<'_>, scratch: &mut Scratch, out: &mut String) {
     }
 }
 
-/// All captures in a directory and its subdirectories. Every key file beside a capture is used, and
-/// so are the definitions in its directory.
+/// All captures in a directory and its subdirectories. Each is read with every key file beside it
+/// and the definitions in its directory.
 fn captures(folder: &Path, found: &mut Vec<Capture>) {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let (folders, mut files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());

@@ -136,7 +136,7 @@ fn definitions(sample: &Sample) -> Definitions {
     definitions
 }
 
-/// A dissection that has received all packets, but has not run yet.
+/// A dissection that has received all packets but has not run yet.
 fn taken_in(sample: &Sample, packets: &[Vec<u8>]) -> Dissection {
     let (keys, definitions) = (Keys::parse(sample.keys).unwrap(), definitions(sample));
     let mut dissection = Dissection::new(Options { keys, definitions, ..Options::default() });
@@ -591,7 +591,7 @@ fn mxo_views_are_tracked_through_a_capture() {
     assert_eq!(own.movement().yaw, Some(67));
 }
 
-/// A session in which the client encrypts after the accept, and sends one message of service 5.
+/// A session in which the client encrypts after the accept and sends one message of service 5.
 fn encrypted() -> Vec<Vec<u8>> {
     let (client, server) = ("192.0.2.10:50009", "192.0.2.1:12000");
     let mut wire = SyntheticTcp::new(client.parse().unwrap(), server.parse().unwrap());
@@ -701,8 +701,8 @@ proptest! {
         }
     }
 
-    /// A packet missing from a capture is reported as a gap. The messages before the gap are read,
-    /// and so are those of the segments after it.
+    /// A packet missing from a capture is reported as a gap. The messages before the gap and those
+    /// in the segments after it are read.
     #[test]
     fn a_lost_packet_is_reported_as_a_gap(pick in 0..200_usize, which in 0..3_usize) {
         let sample = [&URU, &KI, &TERA][which];

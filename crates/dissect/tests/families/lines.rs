@@ -122,7 +122,7 @@ fn unchanged_lines_encode_to_the_original_bytes() {
     }
 }
 
-/// No message fits this definition, so each line has the bytes.
+/// No message fits this definition, so each line contains the bytes.
 #[test]
 fn undecodable_messages_encode_to_the_original_bytes() {
     let mut sample = SAMPLES.into_iter().next_back().unwrap();
@@ -182,10 +182,10 @@ fn lines_that_are_not_messages_are_refused() {
         .join("\n"),
         @r#"
     wanted a line of `dissect --json`, found []
-    wanted a line of `dissect --json`, found no `name`
-    wanted a line of `dissect --json`, found no `from`
+    wanted a line of `dissect --json`, found a line without `name`
+    wanted a line of `dissect --json`, found a line without `from`
     from: wanted "client" or "server", found "both"
-    wanted a line of `dissect --json`, found no `fields`
+    wanted a line of `dissect --json`, found a line without `fields`
     family: the line lacks the name of its family
     family: unknown family "urru"; did you mean "uru"?
     auth.PingRequest: fields.pingTimeMs: is missing

@@ -29,7 +29,7 @@ fn through(name: &str, from: Side, bytes: &[u8]) -> Result<(), String> {
     // The JSON says who sent the bytes.
     let options = CodecOptions { from: Side::Client, ..options };
     let again = codec.encode(json.clone(), &options).map_err(|error| error.to_string())?;
-    if again == bytes { Ok(()) } else { Err(format!("{name}: {text}: other bytes come back")) }
+    if again == bytes { Ok(()) } else { Err(format!("{name}: {text}: encodes to different bytes")) }
 }
 
 /// A packet with these sections.
@@ -191,7 +191,7 @@ fn filters_know_every_field_and_value_of_the_vectors() {
     }
     let wrong = Filter::parse("mxo and sections[*].objects.operations[*].create.goidd == 12");
     let [field] = &wrong.unwrap().unknown_fields(&Resolver::new(&definitions))[..] else {
-        panic!("it is known")
+        panic!("the field is known")
     };
     assert!(field.is_certain && field.nearest.as_deref() == Some("goid"), "{field:?}");
 }
@@ -205,7 +205,7 @@ fn documented_fields_are_those_of_trees() {
         let Some(path) = filter.strip_prefix("exists(sections[*].objects.") else { continue };
         let path = path.trim_end_matches(')').trim_end_matches("[*]");
         let path = path.strip_prefix("operations[*].").unwrap_or(path);
-        // Properties depend on the class, and an undecodable operation has only the head of one.
+        // Properties depend on the class, and of an undecodable operation only the head is shown.
         let is_inner = ["properties.", "position.", "pending_update.update.", "operations"];
         let head = path.replacen("unknown_create.", "create.", 1);
         if !is_inner.iter().any(|part| path.contains(part)) {
@@ -291,7 +291,7 @@ fn client_blobs_concern_the_own_view() {
     this is a relevance notice, which only servers exchange: the rest is kept as bytes
     mxo.objects: operations[0].flags at byte 1: wanted a command between server and client, found flags 0x03, a relevance notice
     goobj 65278 has no known class, and no known layout fits: its create is kept as bytes; supply its table with --data
-    a deletion of no viewsno end marker (view ID 0)
+    a deletion without viewsno end marker (view ID 0)
     ");
     // The other side is suggested only if it can send this section.
     let section = report(read("mxo.objects", Side::Client, &[3, 1, 0, 1, 1, 0, 0, 0, 0, 0]));
@@ -335,7 +335,7 @@ impl Talk {
         Self { views: MxoViews::new(objects), sent: [0; 2], packets: 0, notes: Vec::new() }
     }
 
-    /// Sends a packet with these operations, which acknowledges `acked`.
+    /// Sends a packet that has these operations and acknowledges `acked`.
     fn send(&mut self, from: Side, operations: &[&str], acked: Option<u16>) {
         self.packets += 1;
         self.sent[from.index()] += 1;
@@ -409,7 +409,7 @@ fn odd_creates_and_server_only_operations_are_reported() {
     // The create may not have arrived, so it is repeated without a warning.
     talk.server(&[DOOR]);
     talk.send(Side::Client, &[], Some(2));
-    // Nor does the server know yet that it arrived.
+    // The server does not know yet that it arrived.
     talk.server(&[DOOR]);
     talk.send(Side::Server, &[DOOR], Some(1));
     // The same view for another object.
@@ -490,7 +490,7 @@ fn all_commands_report_undecodable_sections_alike() {
         assert_eq!(problems, remarks.iter().filter(|remark| remark.is_problem).count());
         assert_eq!((notes.len(), remarks.len()), (1, 1), "{notes:?} {remarks:?}");
         all.push(format!("{problems} {} | {}", notes[0].text, remarks[0].text));
-        // The same reason is reported once.
+        // A reason is reported only once.
         assert_eq!(talk.views.take(from, &bytes, None).unwrap().len(), 0);
     }
     insta::assert_snapshot!(all.join("\n"), @r"
@@ -499,7 +499,7 @@ fn all_commands_report_undecodable_sections_alike() {
     1 3 bytes after the last section are not decoded: they start with 9, which is not a known MPM ID | 3 bytes after the last section are not decoded: they start with 9, which is not a known MPM ID
     1 MPM ID 9 is unknown, so the packet is not decoded: 3 bytes | MPM ID 9 is unknown, so the packet is not decoded: 3 bytes
     1 MPM ID 5 of a server is unknown, so the packet is not decoded: 5 bytes | MPM ID 5 of a server is unknown, so the packet is not decoded: 5 bytes
-    0 section 5 is kept as bytes, because its layout is unknown: 5 bytes | section 5 is kept as bytes, because its layout is unknown: 5 bytes
+    0 section 5 is kept as bytes because its layout is unknown: 5 bytes | section 5 is kept as bytes because its layout is unknown: 5 bytes
     1 view 7 is unknown, so the rest of the packet is not decoded: it was created before the capture or in a missing packet | objects: view 7 is unknown: the rest is kept as bytes
     1 goobj 65278 has no known class, and no known layout fits: its create is kept as bytes; supply its table with --data | objects: goobj 65278 has no known class, and no known layout fits: its create is kept as bytes; supply its table with --data
     1 an update of view 3, decoded as class door364 (built in), has a block of unknown layout, so the rest of the packet is not decoded | objects: an update of view 3 has a block of unknown layout: the rest is kept as bytes
@@ -510,12 +510,12 @@ fn all_commands_report_undecodable_sections_alike() {
 fn damaged_rpc_lists_leave_earlier_sections_intact() {
     let door = parse_hex(&format!("03{DOOR}0000")).unwrap();
     let bytes = around(&[&door[..], &[4, 1, 0]].concat());
-    // Here it is reported for every packet.
+    // Unlike other problems, a damaged list is reported for every packet.
     let mut talk = Talk::new();
     for _ in 0..2 {
         let notes = talk.views.take(Side::Server, &bytes, Some(7)).unwrap();
         assert_eq!((notes.len(), notes[0].kind), (1, NoteKind::Problem));
-        insta::allow_duplicates! { insta::assert_snapshot!(notes[0].text, @"packet 7: undecodable RPC lists are kept as bytes, 3 bytes: lists[0].firstSeq at byte 1: wanted 2 bytes, found 1"); }
+        insta::allow_duplicates! { insta::assert_snapshot!(notes[0].text, @"packet 7: undecodable RPC lists (3 bytes) are kept as bytes: lists[0].firstSeq at byte 1: wanted 2 bytes, found 1"); }
         assert!(talk.views.replica().view(3).is_some());
     }
     // The output shows the bytes unchanged.

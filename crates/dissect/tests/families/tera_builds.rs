@@ -145,7 +145,7 @@ fn counters_are_found_without_a_list() {
     let findings = diagnosis.findings(&library.deprecated);
     let sealed =
         findings.iter().find(|finding| matches!(finding, Finding::UnlistedIntegrity { .. }));
-    let wanted = "messages with counters that no integrity list names: C_START_SKILL";
+    let wanted = "messages that have counters but are on no integrity list: C_START_SKILL";
     assert_eq!(sealed.map(ToString::to_string).as_deref(), Some(wanted));
     let misfit = |finding: &Finding| matches!(finding, Finding::Misfit { .. });
     assert!(!findings.iter().any(misfit), "{findings:?}");
@@ -193,7 +193,7 @@ fn one_counter_is_not_evidence() {
     let sealed = "counter true, trailing false";
     let notes = skills(r#"{"999001": "98"}"#);
     let hint = "C_START_SKILL is 8 bytes longer than its definition";
-    let found = "client messages have counters and checksums that no integrity list names";
+    let found = "client messages have counters and checksums although no integrity list names them";
     assert_eq!(notes[..4], [hint, plain, found, sealed], "{notes:?}");
     assert!(notes[4..].iter().all(|one| one == sealed), "{notes:?}");
     // A client of patch 91 sends no counters.

@@ -97,7 +97,7 @@ impl<'c> Piece<'c> for Received<'c> {
     }
 }
 
-/// A piece that was not reported or decided on yet.
+/// A piece that has not been reported or decided on yet.
 #[derive(Clone, Debug)]
 struct Unread {
     side: Side,
@@ -110,7 +110,7 @@ struct Unread {
 pub struct Connection {
     sender: Sender,
     streams: [Stream; 2],
-    /// Datagrams that are not read yet, perhaps because the key is missing.
+    /// Datagrams that have not been read yet, perhaps because the key is missing.
     waiting: VecDeque<(Side, Vec<u8>)>,
     events: VecDeque<Event<Unread, News>>,
 }
@@ -144,7 +144,7 @@ pub struct Sender {
 #[derive(Debug)]
 struct Way {
     out: Outgoing,
-    /// The number of the next datagram, and how many of a relay's own were sent before.
+    /// The number of the next datagram, and how many of a relay's own datagrams were already sent.
     next: u16,
     own: u16,
 }
@@ -153,7 +153,7 @@ struct Way {
 #[derive(Debug)]
 struct Passage {
     piece: Unread,
-    /// Of a datagram.
+    /// The datagram's number.
     number: u16,
 }
 
@@ -212,7 +212,7 @@ impl Connection {
         self.sender.key = Some(key);
     }
 
-    /// Carries out the decision about the last piece, and fills the queues up.
+    /// Carries out the decision about the last piece and refills the queues.
     fn settle(&mut self) {
         self.settle_piece();
         Side::BOTH.into_iter().for_each(|from| self.fill(from));
@@ -543,7 +543,7 @@ impl Sender {
         }
     }
 
-    /// Queues a message of this side's own as it goes onto the wire.
+    /// Queues one of this side's own messages in its wire format.
     fn put(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
         let unit = Unit::Message(self.channel);
         let way = &mut self.ways[to.index()];
@@ -639,7 +639,7 @@ impl AsMut<Outgoing> for Way {
 }
 
 impl Way {
-    /// A message as it goes onto the wire; `number` is that of a forwarded datagram.
+    /// A message in its wire format; `number` is that of a forwarded datagram.
     fn wire(
         &mut self,
         unit: Unit,

@@ -18,7 +18,7 @@ pub struct Sample {
     pub data: &'static [(&'static str, &'static str)],
     /// Setup steps that cannot be encoded, because they follow from keys and random numbers.
     pub not_encoded: &'static [&'static str],
-    /// Whether its conversations are UDP, and its relay cannot inject messages.
+    /// Whether the conversations use UDP, so that no messages are injected.
     pub is_udp: bool,
 }
 

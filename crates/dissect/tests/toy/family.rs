@@ -174,7 +174,7 @@ impl Vocabulary for Toy {
     }
 
     fn advice(&self) -> Option<&'static str> {
-        Some("give a file of flags with --data")
+        Some("supply a file of flags with --data")
     }
 }
 

@@ -10,7 +10,7 @@ pub const MAGIC: [u8; 4] = *b"TOY1";
 pub const LETTERS: [u8; 2] = *b"TU";
 /// The length of a datagram's header.
 pub const HEADER: usize = 8;
-/// The numbers of received datagrams: the highest, and which of the 64 below it.
+/// The numbers of received datagrams: the highest, and which of the 64 below it have arrived.
 #[derive(Debug, Default)]
 pub struct Numbers(Option<(u16, u64)>);
 

@@ -1,5 +1,5 @@
-//! The toy's connections over a simulated wire: four roles, bad networks, and any list of
-//! operations.
+//! The toy's connections over a simulated wire: four roles, bad networks, and arbitrary lists
+//! of operations.
 
 use std::time::Duration;
 

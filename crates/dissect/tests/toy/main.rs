@@ -1,5 +1,5 @@
 //! An invented family, which proves that the recipe in CONTRIBUTING.md works and shows how to
-//! follow it. It is part of a test rather than a crate; everything else is as for a real family.
+//! follow it. It is part of a test rather than a crate; the rest is done as for a real family.
 //!
 //! | file | place in a real family |
 //! | --- | --- |

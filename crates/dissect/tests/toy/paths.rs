@@ -42,7 +42,7 @@ fn shown(values: &[&Json]) -> Option<String> {
     all.collect::<Option<Vec<String>>>().map(|all| all.join(";"))
 }
 
-/// Paths that were parsed, which takes long.
+/// Parsed paths, kept because parsing takes long.
 struct Parsed<'d> {
     definitions: &'d Definitions,
     resolver: Resolver<'d>,

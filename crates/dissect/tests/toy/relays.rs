@@ -145,7 +145,7 @@ impl Relays {
         self.run_injecting(|conversation, number, item| (decide(conversation, number, item), None))
     }
 
-    /// The same, with a chance to inject a message after each input that contained one.
+    /// Like [`run`](Self::run), but may inject a message after each input that contained one.
     fn run_injecting(
         &self,
         mut decide: impl FnMut(usize, usize, &Item<'_>) -> (Decision<'static>, Option<(Side, Vec<u8>)>),
@@ -235,8 +235,7 @@ fn read_by_ends(relays: &Relays, relayed: &[Relayed]) -> Vec<Vec<String>> {
     read.collect()
 }
 
-/// The busiest conversation of a family, and positions in it: a message to change, one to drop, and
-/// one before which another is injected.
+/// The index of the conversation with the most messages.
 fn busiest(relayed: &[Relayed]) -> usize {
     let busiest = relayed.iter().enumerate().max_by_key(|(_, relayed)| relayed.names.len());
     busiest.map_or(0, |(index, _)| index)

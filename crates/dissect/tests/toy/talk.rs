@@ -97,7 +97,7 @@ pub enum Order {
     DatagramsFirst,
 }
 
-/// The packets of a session, whose number determines the ports.
+/// The packets of a session. The session's number determines the ports.
 pub fn packets(session: u16, order: Order) -> Vec<Vec<u8>> {
     let key = [1, session.to_le_bytes()[0], 0xa5, 0x5a];
     let port = |base: u16| format!("192.0.2.10:{}", base + session).parse().unwrap();
@@ -116,7 +116,7 @@ pub fn packets(session: u16, order: Order) -> Vec<Vec<u8>> {
     }
 }
 
-/// Passes a packet to a dissection.
+/// Passes a packet to a dissection. Returns whether the batch is full.
 pub fn push(dissection: &mut Dissection, number: u64, data: &[u8]) -> bool {
     let second = i64::try_from(number / 1000).unwrap();
     let nanos = i64::try_from(number % 1000).unwrap() * 1_000_000;

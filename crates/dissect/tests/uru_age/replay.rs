@@ -121,7 +121,7 @@ impl Recording {
             }
         }
         println!("{same} messages agree, {bytes_same} of them to the last byte of the payload");
-        println!("of {expected} of them {fields} fields are what is expected");
+        println!("{fields} fields of {expected} of them are as expected");
         for (reason, count) in &reasons {
             println!("{count:4} {reason}");
         }
@@ -161,7 +161,7 @@ fn reason(sign: char, text: &str) -> Option<&'static str> {
         return field_reason(line, field);
     }
     Some(match sign {
-        _ if is("InitialAgeStateSent") => "clones count as initial messages, too",
+        _ if is("InitialAgeStateSent") => "clones also count as initial messages",
         _ if is("MembersList") => {
             "the recorded server lists nobody before the client's own avatar is loaded"
         }
@@ -177,8 +177,8 @@ fn reason(sign: char, text: &str) -> Option<&'static str> {
             "clones at the state request, all of them, and none at a members request"
         }
         '-' | '+' if has("plServerReplyMsg") => {
-            "a holder gets its lock again; and a race, in which the order of the capture is not \
-             the one in which the recorded server took two requests"
+            "a holder gets its lock again; also a race: the recorded server took two requests in a \
+             different order from the capture"
         }
         '-' if is("GroupOwner true") => "the player present longest becomes the owner",
         _ => return None,
@@ -432,7 +432,7 @@ fn payload_text(payload: &[u8]) -> String {
     match message {
         PlasmaMessage::ServerReplyMsg(reply) => format!("{name} {}", reply.reply_type),
         PlasmaMessage::KiMsg(chat) => {
-            // The recorded server rewrites the name, and damages it.
+            // The recorded server rewrites the name and damages it.
             let is_ascii = chat.user.stored().iter().all(|byte| byte & 0x80 != 0);
             let text = chat.text.to_text();
             let mark = match text.chars().next() {

@@ -205,7 +205,7 @@ fn other_agrees(
         // Known only from the recording's bytes, or part of the state.
         "len" | "sha256_16" | "sdl" | "sdl_version" | "sdl_record_flags" | "sdl_unreadable"
         | "client_throws" | "note" => return Ok(0),
-        _ => Err("nothing is known of it".to_owned()),
+        _ => Err("nothing is known about it".to_owned()),
     }
     .map(|()| 1)
 }

@@ -1,5 +1,5 @@
 //! Checks game connections of real clients with a real server. Every net message is decoded to its
-//! last byte, and has the meaning that the programs which wrote it recorded.
+//! last byte and has the meaning that was recorded by the programs that wrote it.
 //!
 //! `WORLDWIRE_URU_GAME` names a directory with captures (`NAME.pcapng`), expectations
 //! (`NAME.pcapng.expected.json`), and the shard's keys (`server-keys.ini`, or the file that
@@ -119,7 +119,7 @@ fn conversations(capture: &Path, keys: &str) -> Conversations {
         if name != "game.PropagateBuffer" {
             return;
         }
-        // The field is opened, and encodes to the same bytes.
+        // The field is opened and encodes to the same bytes.
         let tree = item.tree(Tree::new(), &limits);
         assert_eq!(tree.error(), None);
         let sdl = tree.find("fields.buffer.message.stream.sdl");
@@ -197,11 +197,11 @@ fn message_agrees(
     ensure(wanted["len"] == bytes.len(), "another length")?;
     let digest: String =
         Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    ensure(wanted["sha256_16"] == *digest, "other bytes")?;
+    ensure(wanted["sha256_16"] == *digest, "different bytes")?;
     let message = received(captured.class, bytes, &limits).map_err(|error| error.to_string())?;
     let mut writer = Writer::new();
     message.encode(&mut writer).map_err(|error| error.to_string())?;
-    ensure(writer.as_bytes() == bytes, "encodes to other bytes")?;
+    ensure(writer.as_bytes() == bytes, "encodes to different bytes")?;
 
     let mut traced = Reader::traced("message", bytes, Tree::new());
     let outcome = NetMessage::decode(&mut traced, "message");
@@ -224,7 +224,7 @@ fn message_agrees(
     let admin = check(bytes, &Rules::ADMIN, &mut inflater, &limits);
     let throws = wanted.get("client_throws").is_some();
     match admin {
-        Ok(()) => ensure(!throws, "a text that ends the client passed")?,
+        Ok(()) => ensure(!throws, "passed a text that ends the client")?,
         Err(refusal) => {
             ensure(throws && refusal.reason == Reason::Text, refusal.to_string())?;
             sums.ends_client += 1;

@@ -41,7 +41,7 @@ pub(crate) enum Listed<'a> {
     Folder(&'a str, usize),
 }
 
-/// Longer paths are cut, and not divided into directories.
+/// Longer paths are cut and not divided into directories.
 const MAX_PATH: usize = 4096;
 /// The length of a cut path, in characters.
 const CUT: usize = 200;

@@ -19,7 +19,7 @@ type Outcome<T> = Result<T, Refusal>;
 
 /// The maximum number of class names that one request lists.
 const MAX_LISTED: usize = 200;
-/// The maximum number of options of one property, and of all properties of a class.
+/// The maximum number of options of one property and of all properties of a class.
 const MAX_OPTIONS: usize = 4096;
 const MAX_ALL_OPTIONS: usize = 20_000;
 /// The maximum length of the JSON of a new object, in bytes.
@@ -52,7 +52,7 @@ struct PropertyDetail<'c> {
     /// Names with their numbers; `option_count` can be greater.
     options: Vec<(&'c str, i64)>,
     option_count: usize,
-    /// The names of a tuple's parts, and how many numbers each has.
+    /// The names of a tuple's parts and how many numbers each has.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     parts: &'static [&'static str],
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -27,17 +27,17 @@ pub(super) struct NewFile {
 }
 
 impl NewFile {
-    /// A new file with this name in a directory. The name is one that every system accepts, and has
+    /// A new file with this name in a directory. The name must be valid on every system and contain
     /// no directories.
     ///
     /// # Errors
-    /// The name is not usable, or taken.
+    /// The name is not usable or is already taken.
     pub(super) fn in_folder(folder: &Path, name: &str) -> Outcome<Self> {
         let rules = PathRules { allow_hidden: false, portable: true, ..PathRules::default() };
         let path = SafePath::parse_str(name, rules)
             .map_err(|error| unusable(format!("the name {error}; choose another one")))?;
         if path.parts().count() > 1 {
-            let text = "the name contains a directory; copies are saved beside the archive";
+            let text = "the name contains a directory; copies are saved next to the archive";
             return Err(unusable(text.to_owned()));
         }
         let new = Self { folder: folder.to_owned(), name: name.to_owned() };
@@ -80,7 +80,7 @@ impl NewFile {
         let archive = Archive::parse(archive.bytes(), &LIMITS).map_err(|error| refused(&error))?;
         if !archive.overlaps().is_empty() {
             let text = "files in this archive share data; `worldwire ki wad update \
-                        --allow-overlaps` gives each of them its own";
+                        --allow-overlaps` gives each file its own data";
             return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, text));
         }
         let table = archive.table();
@@ -113,7 +113,7 @@ impl NewFile {
         })
     }
 
-    /// Writes the file under a temporary name, and renames it when it is complete, unless its name
+    /// Writes the file under a temporary name and renames it when it is complete, unless its name
     /// has been taken in the meantime.
     fn write(&self, write: impl FnOnce(&mut BufWriter<&File>) -> Outcome<u64>) -> Outcome<u64> {
         let mut builder = Builder::new();

@@ -30,9 +30,9 @@ type Outcome<T> = Result<T, Refusal>;
 
 /// The maximum number of files and directories that one request lists.
 const MAX_LISTED: usize = 1000;
-/// Larger files are shown as their first bytes, and not decoded.
+/// Only the first bytes of larger files are shown, undecoded.
 pub(super) const MAX_DECODED: u32 = 8 << 20;
-/// How much of a file is shown as bytes, and as text.
+/// How much of a file is shown as bytes and as text.
 const MAX_HEAD: usize = 1 << 20;
 /// The maximum size of a picture. Browsers draw larger ones too slowly.
 const MAX_PICTURE: usize = 16 << 20;
@@ -58,7 +58,7 @@ pub(crate) struct ArchiveSummary {
     files: usize,
     /// In bytes.
     size: usize,
-    /// Whether objects can be edited, and changed copies saved.
+    /// Whether objects can be edited and changed copies can be saved.
     editable: bool,
 }
 
@@ -302,7 +302,7 @@ async fn content(Extracted(state): Shared, Path(number): Path<usize>) -> Outcome
     let name = file(archive(&state)?, number)?.name();
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ' ');
     let name: String = name.chars().map(|c| if is_plain(&c) { c } else { '_' }).take(100).collect();
-    // A damaged file is refused before anything of it is sent.
+    // A damaged file is refused before any of it is sent.
     let check = move |state: &Arc<State>| {
         let archive = archive(state)?;
         let mut inflater = Inflater::new();
@@ -325,7 +325,7 @@ async fn picture(Extracted(state): Shared, Path(number): Path<usize>) -> Outcome
     Ok(([(CONTENT_TYPE, "image/svg+xml")], svg).into_response())
 }
 
-/// A graph or collisions from above, as SVG.
+/// A graph, or collisions seen from above, as SVG.
 fn drawn(state: &State, number: usize) -> Outcome<String> {
     let archive = archive(state)?;
     let file = file(archive, number)?;

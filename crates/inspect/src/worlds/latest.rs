@@ -1,4 +1,4 @@
-//! Something that is read from the whole capture, and kept until the capture has grown.
+//! A result that is read from the whole capture and kept until the capture grows.
 
 use std::sync::Arc;
 

@@ -24,7 +24,7 @@ use crate::state::State;
 type Shared = extract::State<Arc<State>>;
 type Outcome<T> = Result<T, Refusal>;
 
-/// The family, and the name of its view.
+/// The family and the name of its view.
 pub(super) const FAMILY: &str = "mxo";
 /// The maximum number of objects, over all conversations.
 const MAX_OBJECTS: usize = 1 << 16;
@@ -32,14 +32,14 @@ const MAX_OBJECTS: usize = 1 << 16;
 const MAX_POSITIONS: usize = 1 << 20;
 /// The maximum number of objects in one answer.
 const MAX_SHOWN: usize = 2_000;
-/// The maximum number of views that one packet is taken to change.
+/// The maximum number of changed views that are kept per packet.
 const MAX_CHANGED: usize = 4_096;
 /// The maximum number of earlier positions of an object in one answer.
 const MAX_TRAIL: usize = 24;
-/// How far they reach back, in nanoseconds.
+/// How far these positions reach back, in nanoseconds.
 const TRAIL_TIME: i64 = 10_000_000_000;
 
-/// The objects that were found last.
+/// The most recently found objects.
 pub(crate) type Plane = Latest<Moves>;
 
 pub(super) fn router() -> Router<Arc<State>> {
@@ -66,7 +66,7 @@ struct Conversation {
     /// The tracks of existing views.
     live: HashMap<u16, usize>,
     positions: usize,
-    /// The times of the first and last packet. The last never goes back.
+    /// The times of the first and last packet. The last one never decreases.
     span: Option<(i64, i64)>,
     area: Option<Area>,
 }
@@ -85,7 +85,7 @@ struct Track {
     goid: u16,
     spawn: u8,
     kind: Kind,
-    /// The name of the object, or that of its type.
+    /// The name of the object or that of its type.
     name: String,
     /// The name of its type.
     object: Option<String>,
@@ -313,7 +313,7 @@ impl Conversation {
         Some(&own.name)
     }
 
-    /// The objects that existed at a time, each where it was last.
+    /// The objects that existed at a time, each at its last position.
     fn at(&self, time: i64) -> Value {
         let existing = self.tracks.iter().filter_map(|track| {
             let count = track.positions.partition_point(|position| position.time <= time);

@@ -83,10 +83,10 @@ impl<'s> Original<'s> {
         let mut object = Object::within(&LIMITS);
         let decoded = codec.decode_all_within(&content, &LIMITS, &mut object);
         let decoded = decoded.map_err(|error| {
-            fixed(format!("the object cannot be edited, because it cannot be decoded: {error}"))
+            fixed(format!("the object cannot be edited because it cannot be decoded: {error}"))
         })?;
         if object.root(classes).and_then(|root| root.class()).is_none() {
-            return Err(fixed("there is no object in this file".to_owned()));
+            return Err(fixed("this file contains no object".to_owned()));
         }
         Ok(Self { file, codec, content, header: decoded.header, object })
     }
@@ -99,7 +99,7 @@ impl<'s> Original<'s> {
         let written = self.object.visit(classes, &mut json).and_then(|()| json.finish());
         let too_long = |_| {
             let text = format!(
-                "objects of more than {MAX_JSON} bytes as JSON cannot be edited here; use \
+                "objects whose JSON is larger than {MAX_JSON} bytes cannot be edited here; use \
                  `worldwire ki wad extract` and `ki wad update`"
             );
             fixed(text)
@@ -112,7 +112,7 @@ impl<'s> Original<'s> {
         let sorted = self.object.in_class_order(classes).ok();
         if ordered.as_ref() != Ok(&self.object) || plain.is_none() || plain != sorted {
             let text =
-                "the object cannot be edited, because JSON does not preserve all of its values";
+                "the object cannot be edited because JSON does not preserve all of its values";
             return Err(fixed(text.to_owned()));
         }
         Ok(text)
@@ -137,13 +137,13 @@ impl<'s> Original<'s> {
             let (most, found) = (u64::from(MAX_DECODED), bytes.len() as u64);
             return Err(wrong(&Error::limit("bytes of a file", most, found)));
         }
-        // The archive must not get an object that cannot be read again.
+        // The archive must not receive an object that cannot be read again.
         let mut again = Object::within(&LIMITS);
         let decoded = self.codec.decode_all_within(&bytes, &LIMITS, &mut again);
         decoded.map_err(|error| wrong(&error.hint("undo the last change")))?;
         if self.codec.encode(&self.object, self.header).ok().as_ref() != Some(&self.content) {
-            let text = "another program encoded this object: its unchanged values stay the same, but \
-                        not all of their bytes do";
+            let text = "another program encoded this object: unchanged values stay the same, but \
+                        some of their bytes change";
             warnings.push(text.to_owned());
         }
         Ok((bytes, Edited { is_changed: true, warnings }))
@@ -223,7 +223,7 @@ struct CopyRequest {
 #[serde(deny_unknown_fields)]
 struct ChangedObject {
     file: usize,
-    /// As JSON text.
+    /// The object as JSON text.
     object: String,
 }
 
@@ -240,12 +240,12 @@ fn saved(state: &State, request: &CopyRequest) -> Outcome<Value> {
     let CopyRequest { name, file: only, objects } = request;
     let archive = archive(state)?;
     let Some(folder) = archive.copies() else {
-        let text = "the page may not save copies; start the inspector with --edit";
+        let text = "the page cannot save copies; start the inspector with --edit";
         return Err(Refusal::new(StatusCode::FORBIDDEN, text));
     };
     let new = NewFile::in_folder(folder, name)?;
     if objects.len() > MAX_CHANGED {
-        return Err(Refusal::bad(format!("objects: at most {MAX_CHANGED}")));
+        return Err(Refusal::bad(format!("objects: at most {MAX_CHANGED} are allowed")));
     }
     let mut changed = BTreeMap::new();
     for ChangedObject { file: number, object } in objects {

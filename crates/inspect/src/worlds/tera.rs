@@ -32,11 +32,11 @@ use crate::state::State;
 type Shared = extract::State<Arc<State>>;
 type Outcome<T> = Result<T, Refusal>;
 
-/// The family, and the name of its view.
+/// The family and the name of its view.
 pub(super) const FAMILY: &str = "tera";
 /// The maximum number of opcodes that are listed: those with the most messages.
 const MAX_OPCODES: usize = 2_048;
-/// The maximum number of builds. Messages of further ones are not listed.
+/// The maximum number of builds. Messages of further builds are not listed.
 const MAX_BUILDS: usize = 16;
 /// The maximum number of messages tried per opcode, as for `worldwire tera def rank`.
 const MAX_MESSAGES: usize = 1_000;
@@ -51,7 +51,7 @@ const MAX_NEIGHBOURS: usize = 3;
 /// The maximum number of candidates in one answer.
 const MAX_CANDIDATES: usize = 50;
 
-/// The unknown opcodes that were found last.
+/// The most recently found unknown opcodes.
 pub(crate) type Board = Latest<Unknown>;
 
 pub(super) fn router() -> Router<Arc<State>> {
@@ -83,7 +83,7 @@ struct Found {
     /// How many each side sent, by [`Side::index`].
     counts: [u64; 2],
     lengths: Option<(usize, usize)>,
-    /// The first messages, and their size.
+    /// The first messages and their size.
     kept: Vec<Kept>,
     bytes: usize,
     /// The row of the first message.
@@ -195,7 +195,7 @@ impl Unknown {
         known
     }
 
-    /// The messages of an opcode, and their build.
+    /// The messages of an opcode and their build.
     fn of(&self, build: usize, opcode: u16) -> Outcome<(&Found, &Packets)> {
         let found = self.found.get(&(build, opcode)).zip(self.builds.get(build));
         let found = found.map(|(found, packets)| (found, &**packets));

@@ -51,7 +51,7 @@ export class Capture {
     const { buffer } = this;
     let at = this.used;
     buffer.writeUInt32LE(DAY + Math.floor(this.micros / 1e6), at);
-    // The magic number says nanoseconds.
+    // The magic number selects nanoseconds.
     buffer.writeUInt32LE((this.micros % 1e6) * 1000, at + 4);
     buffer.writeUInt32LE(length, at + 8);
     buffer.writeUInt32LE(length, at + 12);

@@ -1,4 +1,4 @@
-// Captures whose texts are markup, control characters and changes of direction, and damaged ones.
+// Captures whose text is markup, control characters or direction changes, and damaged captures.
 
 import assert from "node:assert/strict";
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
@@ -20,7 +20,7 @@ const TEXTS = [
   "x".repeat(30_000),
 ];
 
-test("hostile texts stay texts", async (t) => {
+test("hostile text stays text", async (t) => {
   const made = folder(t);
   const capture = path.join(made, "<img src=x onerror=alert(1)>\u202egnp.pcap");
   const writer = new Capture(capture);
@@ -46,7 +46,7 @@ test("hostile texts stay texts", async (t) => {
   assert.equal(found.hostile, false);
   assert.equal(found.markup, 0);
   assert.ok((await rows(page, "messages")).some((row) => row[6]?.includes("<img src=x")));
-  // They can be searched, copied as a filter, and noted too.
+  // It can also be searched, copied as a filter, and used in notes.
   const box = page.getByRole("textbox", { name: "Search" });
   await box.fill("<img src=x onerror=\"");
   await box.press("Enter");

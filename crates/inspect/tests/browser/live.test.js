@@ -60,10 +60,10 @@ test("a chat message is held, edited in a form and sent to a live shard; another
   forgiveConflict(faults);
   await hold.fill('game.PropagateBuffer and any contains "hello"');
   await hold.press("Enter");
-  await until(page, () => /held from now on/.test(document.getElementById("message")?.textContent ?? ""));
+  await until(page, () => /will be held/.test(document.getElementById("message")?.textContent ?? ""));
 
   const ben = await play("ben", "login + create-player Ben male + set-player Ben + enter city + wait 600");
-  await ben.hear("out", /all states of the age have arrived/);
+  await ben.hear("out", /all of the age's states have arrived/);
   const ann = await play("ann", "login + create-player Ann female + set-player Ann + enter city + say hello + wait 600");
   const held = region.getByRole("listbox", { name: "Held messages" });
   await held.getByRole("option").first().waitFor();
@@ -105,7 +105,7 @@ test("a chat message is held, edited in a form and sent to a live shard; another
   await page.keyboard.press("Home");
   await decoded(page, Number((await rows(page, "messages"))[0]?.[0]));
 
-  // The same message again, edited, as an additional one.
+  // The same message, edited and sent again as an additional one.
   await page.keyboard.press("e");
   await page.getByRole("heading", { name: "New message" }).waitFor();
   await text.fill("sent again");
@@ -138,7 +138,7 @@ test("edits are kept, and never released as if they were sent", async (t) => {
   assert.equal(await hold.inputValue(), "game.PropagateBuffer");
   await hold.fill('game.PropagateBuffer and from == client and any contains "word"');
   await hold.press("Enter");
-  await until(page, () => /held from now on/.test(document.getElementById("message")?.textContent ?? ""));
+  await until(page, () => /will be held/.test(document.getElementById("message")?.textContent ?? ""));
   const ann = await play("ann", "login + create-player Ann female + set-player Ann + enter city + say word-1 + say word-2 + wait 600");
   await until(page, () => document.querySelectorAll("#held [role=option]").length === 2);
   const text = region.locator("[data-path='buffer.message.stream.payload.text']");
@@ -187,7 +187,7 @@ test("a message whose receiver has closed the connection says so", async (t) => 
   const hold = region.getByRole("textbox", { name: "Hold" });
   await hold.fill("auth.AcctLoginReply");
   await hold.press("Enter");
-  await until(page, () => /held from now on/.test(document.getElementById("message")?.textContent ?? ""));
+  await until(page, () => /will be held/.test(document.getElementById("message")?.textContent ?? ""));
   const ann = await play("ann", "login + wait 600");
   await page.getByRole("heading", { name: "Held: auth.AcctLoginReply" }).waitFor();
   assert.doesNotMatch(await region.getByRole("option").first().innerText(), /closed/);
@@ -207,9 +207,9 @@ test("held messages are released and dropped with the keyboard", async (t) => {
   const hold = region.getByRole("textbox", { name: "Hold" });
   await hold.fill('game.PropagateBuffer and from == client and any contains "word"');
   await hold.press("Enter");
-  await until(page, () => /held from now on/.test(document.getElementById("message")?.textContent ?? ""));
+  await until(page, () => /will be held/.test(document.getElementById("message")?.textContent ?? ""));
   const ben = await play("ben", "login + create-player Ben male + set-player Ben + enter city + wait 600");
-  await ben.hear("out", /all states of the age have arrived/);
+  await ben.hear("out", /all of the age's states have arrived/);
   await play("ann", "login + create-player Ann female + set-player Ann + enter city + say word-1 + say word-2 + say word-3 + wait 600");
   const held = region.getByRole("listbox", { name: "Held messages" });
   await until(page, () => document.querySelectorAll("#held [role=option]").length === 3);
@@ -245,7 +245,7 @@ test("a server shows its players, figures and log, and kicks", async (t) => {
   assert.equal(await page.getByRole("region", { name: "Timeline" }).isHidden(), true);
   const steps = "login + create-player Ann female + set-player Ann + enter city + wait 600";
   const ann = await run(t, home, "client", "uru", "server.ini", "--account", "ann", "--password-file", "pw", ...steps.split(" "));
-  await ann.hear("out", /all states of the age have arrived/);
+  await ann.hear("out", /all of the age's states have arrived/);
   await page.getByRole("heading", { name: "Players (1)" }).waitFor();
   await page.getByRole("cell", { name: "Ann (", exact: false }).first().waitFor();
   await page.getByRole("heading", { name: "Ages (1)" }).waitFor();

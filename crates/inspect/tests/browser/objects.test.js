@@ -186,7 +186,7 @@ test("every kind of value has a control, with undo and redo", async (t) => {
   await page.keyboard.press("Enter");
   await until(page, () => document.activeElement?.getAttribute("data-key") === "m_list[1]:up");
   await page.getByRole("button", { name: "Remove m_list[0]" }).click();
-  // Objects can be of other classes that may stand there, and keep what both have.
+  // An object can be replaced with one of any allowed class; shared properties keep their values.
   const type = control(page, "m_one.$class");
   await type.fill("Other");
   await type.press("Enter");
@@ -264,7 +264,7 @@ test("hostile values, long lists, and deep and incomplete objects can be edited"
   await control(page, "m_list[150]").fill("-1");
   await page.getByRole("status", { name: "Edits" }).filter({ hasText: "2 files changed" }).waitFor();
   await start(page, "empty.xml");
-  // What the object lacks can be added.
+  // Missing properties can be added.
   await page.getByRole("combobox", { name: "Missing property" }).selectOption("m_at");
   await page.getByRole("button", { name: "Add property to the object" }).click();
   await control(page, "m_at.x").fill("3");
@@ -316,7 +316,7 @@ test("what cannot be edited is refused with the reason", async (t) => {
   assert.equal(await button.isVisible(), false, "not an object");
   await other.locator("#files .row", { hasText: "pet.xml" }).click();
   await button.click();
-  await other.getByRole("alert").filter({ hasText: "cannot be edited, because it cannot be decoded" }).waitFor();
+  await other.getByRole("alert").filter({ hasText: "cannot be edited because it cannot be decoded" }).waitFor();
   forgive(faults, /422/);
   await accessible(other, "an object that cannot be edited");
   assert.deepEqual(readdirSync(home).sort(), ["files", "other.json", "pets.wad"]);

@@ -134,7 +134,7 @@ const hold = page.getByRole("textbox", { name: "Hold" });
 await hold.fill('game.* and any contains "hello"');
 await hold.press("Enter");
 const ben = await play("ben", "login + create-player Ben male + set-player Ben + enter city + wait 600");
-await ben.hear("out", /all states of the age have arrived/);
+await ben.hear("out", /all of the age's states have arrived/);
 await play("ann", "login + create-player Ann female + set-player Ann + enter city + say hello + wait 600");
 await page.getByRole("heading", { name: /Held: / }).waitFor();
 await grid.focus();

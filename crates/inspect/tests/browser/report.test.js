@@ -35,7 +35,7 @@ for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
   });
 }
 
-test("hostile names stay texts, and the size is bounded", async (t) => {
+test("hostile names stay text, and the size is bounded", async (t) => {
   const capture = path.join(folder(t), "<img src=x onerror=alert(1)>.pcap");
   const writer = new Capture(capture);
   for (let number = 0; number < 1000; number++) {

@@ -34,7 +34,7 @@ test("an opcode is identified, compared, accepted and exported, and the map name
   assert.match(await region.innerText(), /Opcode 51042 \(0xc762\): 3 messages tried\s+Preceded by 51042 \(2\), C_START_SKILL \(1\)\. Followed by .*S_WEATHER_INFO \(1\)/);
   const best = region.getByRole("row").filter({ hasText: "S_PARTY_MEMBER_LIST.1" });
   assert.deepEqual((await best.innerText()).split(/\s+/).filter(Boolean).slice(0, 5), ["S_PARTY_MEMBER_LIST.1", "55.5", "3/3", "3/3", "4"]);
-  assert.match(await region.getByRole("row").filter({ hasText: "S_LOGIN_ACCOUNT_INFO.1" }).innerText(), /trailing_bytes in 3, the map has it as 30112/);
+  assert.match(await region.getByRole("row").filter({ hasText: "S_LOGIN_ACCOUNT_INFO.1" }).innerText(), /trailing_bytes in 3, 30112 in the map/);
 
   // The two best layouts are side by side; a third one joins them.
   const layouts = page.getByRole("region", { name: /^Layout / });
@@ -59,7 +59,7 @@ test("an opcode is identified, compared, accepted and exported, and the map name
 
   // A name of the map is refused; another one is accepted, withdrawn, accepted again.
   await page.getByRole("button", { name: "Accept S_LOGIN_ACCOUNT_INFO.1" }).click();
-  await until(page, () => /the map has S_LOGIN_ACCOUNT_INFO as 30112/.test(document.getElementById("message")?.textContent ?? ""));
+  await until(page, () => /S_LOGIN_ACCOUNT_INFO is already opcode 30112 in the map/.test(document.getElementById("message")?.textContent ?? ""));
   const save = page.getByRole("button", { name: "Export map" });
   assert.equal(await save.isDisabled(), true);
   const accept = page.getByRole("button", { name: "Accept S_PARTY_MEMBER_LIST.1" });

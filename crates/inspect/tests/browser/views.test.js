@@ -159,7 +159,7 @@ test("the filter completes names, fields and values, and explains mistakes", asy
   assert.equal(await box.getAttribute("aria-invalid"), "true");
   forgive(faults, /status of 400/);
   assert.match(await alert.innerText(), /did you mean `==`/);
-  // What the list shows is said, and the text looks like one that is not applied.
+  // The page says what the list shows, and the text is marked as not applied.
   assert.match(await alert.innerText(), /still shows the messages that match auth\.PlayerCreateReply/);
   assert.match((await box.getAttribute("class")) ?? "", /pending/);
   await box.press("Escape");
@@ -168,7 +168,7 @@ test("the filter completes names, fields and values, and explains mistakes", asy
   await until(page, () => !/ of /.test(document.getElementById("status")?.textContent ?? ""));
 });
 
-test("suggestions form filters that work, and a text that is not applied looks so", async (t) => {
+test("suggestions form valid filters, and unapplied text is marked as such", async (t) => {
   const { page, faults } = await open(t, login);
   await complete(page);
   const box = page.getByRole("textbox", { name: "Filter" });
@@ -199,7 +199,7 @@ test("suggestions form filters that work, and a text that is not applied looks s
   forgive(faults, /status of 400/);
 });
 
-test("texts that are cut have tooltips, and splitters change the sizes of regions", async (t) => {
+test("truncated text has tooltips, and splitters change the sizes of regions", async (t) => {
   const { page } = await open(t, login);
   await complete(page);
   await find(page, "auth.VaultNodeFetched");
@@ -301,7 +301,7 @@ test("a search finds text and bytes in all values", async (t) => {
   await until(page, (before) => document.getElementById("matches")?.textContent !== before, before);
   await page.keyboard.press("Shift+N");
   await until(page, (before) => document.getElementById("matches")?.textContent === before, before);
-  // In any case, unless told otherwise. The field that matched is chosen.
+  // Searches ignore case unless told otherwise. The field that matched is chosen.
   await box.fill("playeralreadyexists");
   await box.press("Enter");
   await count.filter({ hasText: "1 of 1" }).waitFor();
@@ -433,7 +433,7 @@ test("a copied encode command works with the definitions of the page", async (t)
   assert.equal(stdout.trim(), hex, stderr);
 });
 
-test("bookmarks and notes are saved beside the capture", async (t) => {
+test("bookmarks and notes are saved next to the capture", async (t) => {
   const made = folder(t);
   const capture = path.join(made, "evening.pcapng");
   copyFileSync(login[0] ?? "", capture);
@@ -453,7 +453,7 @@ test("bookmarks and notes are saved beside the capture", async (t) => {
   assert.equal(saved.notes[0].text, "who is this?");
   assert.equal(saved.notes[0].row, 1);
   await accessible(page, "bookmarks");
-  // The row that was shown is shown again, and so is a filter.
+  // The selected row and the filter are restored.
   await filter(page, "connect.*");
   await page.reload();
   await decoded(page, 1);
@@ -489,7 +489,7 @@ test("what the filter shows is exported", async (t) => {
   assert.ok(packets.content.length < readFileSync(login[0] ?? "").length);
 });
 
-test("the end of a filter or search may be reported before it is created", async (t) => {
+test("a filter or search may be reported complete before its creation is", async (t) => {
   const { page } = await open(t, login);
   await complete(page);
   await page.route("**/api/selections", async (route) => {

@@ -18,7 +18,7 @@ const listed = (page, id, count) =>
 /** The names in a tree. @param {import("playwright-core").Page} page @param {string} id */
 const names = async (page, id) => (await rows(page, id)).map((cells) => (cells[0] ?? "").replace(/^[▸▾]/, ""));
 
-test("an archive is a tree of files with fields, bytes, texts and pictures", async (t) => {
+test("an archive is a tree of files with fields, bytes, text and pictures", async (t) => {
   const { page } = await open(t, [path.join(samples, "ki-zone.wad")]);
   await listed(page, "files", 4);
   assert.deepEqual(await names(page, "files"), ["Locale/", "collision.bcd", "poi.dat", "zone.nav"]);
@@ -185,7 +185,7 @@ test("the vault of a capture is a tree, a graph and a history", async (t) => {
   await page.getByRole("textbox", { name: "Search nodes" }).fill("cleft");
   await listed(page, "vault-nodes", 1);
   assert.deepEqual(await names(page, "vault-nodes"), ["10192 Chronicle CleftSolved"]);
-  // Enter opens what the list for the new text shows, however soon it is pressed.
+  // Enter opens a row from the list for the new text, however early it is pressed.
   const search = page.getByRole("textbox", { name: "Search nodes" });
   for (const [text, title] of [["CleftSolved", "10192 Chronicle CleftSolved"], ["Journal", "10193 TextNote Journal"], ["10191", "10191 PlayerInfo Yeesha"]]) {
     await search.fill(text ?? "");
@@ -243,7 +243,7 @@ test("a proxy's page shows the vault and the age of its players while they play"
   const { url, play } = await behindProxy(t);
   const { page } = await visit(t, url);
   const ann = await play("ann", "login + create-player Ann female + set-player Ann + vault + enter city + wait 600");
-  await ann.hear("out", /all states of the age have arrived/);
+  await ann.hear("out", /all of the age's states have arrived/);
   await page.getByRole("tab", { name: "Vault" }).click();
   const player = page.locator("#vault-nodes .row:not([hidden])", { hasText: "Player Ann" });
   await player.first().waitFor();
@@ -252,9 +252,9 @@ test("a proxy's page shows the vault and the age of its players while they play"
   await page.getByRole("treegrid", { name: "Vault" }).focus();
   await page.keyboard.press("ArrowRight");
   await page.locator("#vault-nodes .row[aria-level='2']:not([hidden])", { hasText: "PlayerInfo Ann" }).waitFor();
-  // What arrives later does not close the tree.
+  // Later messages do not close the tree.
   const ben = await play("ben", "login + create-player Ben male + set-player Ben + enter city + wait 600");
-  await ben.hear("out", /all states of the age have arrived/);
+  await ben.hear("out", /all of the age's states have arrived/);
   await page.locator("#vault-nodes .row[aria-level='2']:not([hidden])", { hasText: "PlayerInfo Ann" }).waitFor();
   await page.getByRole("tab", { name: "Ages", exact: true }).click();
   await until(page, () => document.querySelectorAll("#age-choice option").length > 0);
@@ -266,7 +266,7 @@ test("a shard shows its own vault", async (t) => {
   const { page, faults } = await visit(t, url);
   const steps = "login + create-player Ann female + set-player Ann + enter city + wait 600";
   const ann = await run(t, home, "client", "uru", "server.ini", "--account", "ann", "--password-file", "pw", ...steps.split(" "));
-  await ann.hear("out", /all states of the age have arrived/);
+  await ann.hear("out", /all of the age's states have arrived/);
   const tabs = page.getByRole("tablist", { name: "Views" });
   assert.deepEqual(await tabs.getByRole("tab").allInnerTexts(), ["Server", "Vault"]);
   await tabs.getByRole("tab", { name: "Vault" }).click();
@@ -288,7 +288,7 @@ test("a shard shows its own vault", async (t) => {
   }
   // An edit is saved with Enter, and can be undone.
   await page.locator("#vault-nodes .row[aria-level='1']:not([hidden])", { hasText: "Folder Inbox" }).click();
-  // Until then, the form is that of the node before.
+  // Until then, the form shows the previous node.
   await page.getByRole("heading", { name: /Folder Inbox/ }).waitFor();
   const type = page.getByRole("textbox", { name: "Int32_1", exact: true });
   const before = await type.inputValue();

@@ -30,7 +30,7 @@ async fn every_row_of_every_sample_can_be_shown() {
         assert_eq!(status["error"], Value::Null, "{name}: {status}");
         let rows = page.rows(None).await;
         assert!(rows.len() > 10, "{name}");
-        // All rows of small samples, and some of large ones.
+        // All rows of small samples and some of large ones.
         let step = rows.len().div_ceil(60);
         for row in rows.iter().step_by(step) {
             let answer = page.get(&format!("/api/messages/{}", row["row"])).await;
@@ -48,7 +48,7 @@ async fn every_row_of_every_sample_can_be_shown() {
     }
 }
 
-/// Every field is inside its layer, and inside the field around it.
+/// Every field is inside its layer and inside the field around it.
 fn check_places(detail: &Value) {
     let layers = detail["layers"].as_array().unwrap();
     for node in detail["nodes"].as_array().unwrap() {
@@ -72,7 +72,7 @@ async fn a_message_has_its_fields_layers_and_captured_bytes() {
     let [plain, captured] = [&detail["layers"][0]["bytes"], &detail["captured"]["bytes"]]
         .map(|bytes| bytes.as_str().unwrap());
     assert_eq!(plain, detail["body"]);
-    // Encrypted, but as long.
+    // The captured bytes are encrypted, but their length is the same.
     assert_eq!(plain.len(), captured.len());
     assert_ne!(plain, captured);
     assert_eq!(detail["captured"]["base"], detail["range"][0]);

@@ -75,7 +75,7 @@ async fn other_sites_are_refused() {
                 ))
                 .await;
             let is_socket = path == "/api/events" && wanted == 200;
-            // Not a WebSocket handshake, but admitted.
+            // The request is not a WebSocket handshake, but it is admitted.
             let wanted = if is_socket { 400 } else { wanted };
             assert_eq!(answer.status, wanted, "{host} {origin} {path}: {answer:?}");
         }
@@ -216,7 +216,7 @@ async fn a_socket_reports_the_capture_and_selections() {
     }
     assert!(text.starts_with("HTTP/1.1 101"), "{text}");
     assert!(text.contains("\"type\":\"capture\""), "{text}");
-    // A client that sends too much is cut off, and the others are not.
+    // A client that sends too much is cut off; the others are not.
     let mut frame = vec![0x82, 0xff];
     frame.extend_from_slice(&(1_u64 << 40).to_be_bytes());
     frame.extend_from_slice(&[0; 64]);

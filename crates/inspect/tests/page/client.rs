@@ -1,4 +1,4 @@
-//! A page on a sample, and a small HTTP client.
+//! A page on a sample and a small HTTP client.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ impl Page {
         page
     }
 
-    /// Sends a request as it is, and reads the answer to its end.
+    /// Sends a request as it is and reads the answer to its end.
     pub(crate) async fn send(&self, request: &str) -> Answer {
         let exchange = async {
             let mut stream = TcpStream::connect(self.address).await.unwrap();
@@ -112,7 +112,7 @@ impl Page {
         self.request("GET", path, "").await
     }
 
-    /// Waits until the capture was read, and returns its status.
+    /// Waits until the capture has been read and returns its status.
     pub(crate) async fn complete(&self) -> Value {
         let wait = async {
             loop {
@@ -143,7 +143,7 @@ impl Page {
         timeout(PATIENCE, wait).await.expect("the search ends in time")
     }
 
-    /// All rows of a selection, or of the capture.
+    /// All rows of a selection or of the capture.
     pub(crate) async fn rows(&self, selection: Option<&Value>) -> Vec<Value> {
         let of = selection.map_or(String::new(), |id| format!("&selection={id}"));
         let answer = self.get(&format!("/api/rows?start=0&count=1000{of}")).await.json();

@@ -1,4 +1,4 @@
-//! Files that leave the page.
+//! Files exported from the page.
 
 use std::collections::BTreeSet;
 

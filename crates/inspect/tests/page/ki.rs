@@ -44,7 +44,7 @@ impl KiCapture {
     }
 }
 
-/// A message without a definition, whose fields have this length and begin with a number.
+/// A message that has no definition. Its fields have this length and begin with a number.
 pub(crate) fn message(length: u16, number: u32) -> Vec<u8> {
     let mut message = parse_hex("0df0000000000000c801").unwrap();
     message.extend_from_slice(&length.to_le_bytes());

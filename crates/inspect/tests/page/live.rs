@@ -26,7 +26,7 @@ fn append(path: &Path, bytes: &[u8]) {
     OpenOptions::new().append(true).open(path).unwrap().write_all(bytes).unwrap();
 }
 
-/// Waits until the page has this many rows, and returns its status.
+/// Waits until the page has this many rows and returns its status.
 async fn rows_arrive(page: &Page, count: usize) -> Value {
     let wait = async {
         loop {
@@ -65,7 +65,7 @@ async fn a_growing_capture_gets_the_rows_that_a_complete_one_has() {
         sleep(Duration::from_millis(60)).await;
     }
     let last = wanted.len() - 1;
-    // The rows after the last packet appear when a capture ends, which this one has not.
+    // Rows after the last packet appear only when a capture ends, and this one has not ended.
     let closing = wanted.iter().rev().take_while(|row| row["packet"] == wanted[last]["packet"]);
     let status = rows_arrive(&page, wanted.len() - closing.count()).await;
     assert_eq!((&status["following"], &status["complete"]), (&json!(true), &json!(false)));
@@ -232,7 +232,7 @@ async fn nobody_else_controls_the_program() {
         (own.clone(), format!("{json}{bearer}Origin: http://evil.example\r\n"), 403),
         (own.clone(), format!("{json}{bearer}Origin: null\r\n"), 403),
         (format!("evil.example:{}", address.port()), format!("{json}{bearer}"), 421),
-        // What a form on another site can send without asking.
+        // Requests that a form on another site can send without a preflight.
         (own.clone(), format!("Content-Type: text/plain\r\n{bearer}"), 400),
         (own, format!("Content-Type: application/x-www-form-urlencoded\r\n{bearer}"), 400),
     ];

@@ -134,12 +134,12 @@ async fn an_object_is_edited_and_saved_with_everything_else_unchanged() {
     assert_eq!(answer.json(), json!({ "file": "copy.wad", "size": new.len(), "changed": 1 }));
     assert_eq!(file(&old, "a.ogg"), file(&new, "a.ogg"));
     let pet = file(&new, "pet.xml");
-    // The whole archive is the one that is built from the changed file.
+    // The saved archive is the one that would be built from the changed file.
     let options = BuildOptions { flags: 1, ..BuildOptions::default() };
     let files = [("a.ogg", &b"sound"[..]), ("pet.xml", &pet), ("z.txt", b"text")];
     assert_eq!(new, build(&options, files).unwrap());
 
-    // One file alone has the same bytes.
+    // A single saved file has the same bytes.
     let answer = edited.copy(&json!({ "name": "pet.xml", "file": 1, "objects": objects })).await;
     assert_eq!(answer.status, 201, "{answer:?}");
     assert_eq!(edited.at("pet.xml"), pet);
@@ -283,7 +283,7 @@ async fn what_cannot_be_edited_exactly_is_refused_with_the_reason() {
         let error = answer.json()["error"].as_str().unwrap().to_owned();
         assert!(answer.status == 422 && error.contains(reason), "{file}: {error}");
     }
-    // A number that is not one keeps its bits.
+    // A NaN keeps its bits.
     let nan = edited.object(5).await;
     assert_eq!(edited.encode(5, &nan).await.json()["changed"], false);
     let more = nan.replace("\"m_f\"", "\"m_n\":3,\"m_f\"");

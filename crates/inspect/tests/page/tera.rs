@@ -65,7 +65,7 @@ async fn candidates_are_ranked_and_decode_a_sample() {
     let page = opened(&["tera"]).await;
     let ranked = page.get("/api/tera/opcodes/51042?top=2").await.json();
     let [first, second] = [&ranked["candidates"][0], &ranked["candidates"][1]];
-    // The same figures as in the transcript of `tera def rank` in docs/tera.md.
+    // These are the figures in the transcript of `tera def rank` in docs/tera.md.
     let shown = |it: &Value| (it["title"].clone(), it["score"].clone(), it["clean"].clone());
     assert_eq!(shown(first), (json!("S_PARTY_MEMBER_LIST.1"), json!(55.5), json!(3)));
     assert_eq!(shown(second), (json!("S_LOGIN_ACCOUNT_INFO.1"), json!(-30.0), json!(0)));

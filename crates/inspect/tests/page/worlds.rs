@@ -131,7 +131,7 @@ async fn uru(name: &str) -> Page {
     page
 }
 
-/// Repeats a request until the capture was read for it.
+/// Repeats a request until the answer covers the whole capture.
 async fn world(page: &Page, path: &str) -> Value {
     let wait = async {
         loop {
@@ -194,7 +194,7 @@ async fn ages_have_states_with_a_history_and_positions() {
     let names: Vec<_> = paths.iter().map(|path| path["player"].as_str().unwrap()).collect();
     assert_eq!(names, ["Yeesha", "Atrus"]);
     let points = paths[0]["points"].as_array().unwrap();
-    // The last one is a warp.
+    // The last point is a warp.
     assert_eq!(points.len(), 61);
     assert_eq!(points[60].as_array().unwrap()[2..], [json!(40.0), json!(0.0), json!(3.0)]);
     for path in ["/api/uru/ages/9", "/api/uru/ages/9/paths", "/api/uru/ages/8/objects/99"] {

@@ -22,13 +22,13 @@ use crate::frame::{
 pub(super) struct Additions {
     bounds: Bounds,
     numbers: RpcNumbers,
-    /// Those that are not in a packet yet, in order.
+    /// The additions that are not in a packet yet, in order.
     waiting: VecDeque<Addition>,
-    /// How many of the last ones have been added since the driver's last input.
+    /// How many of the last additions have been made since the driver's last input.
     fresh: usize,
     /// The packets that carry the others, oldest first.
     carriers: VecDeque<Carrier>,
-    /// When to ask for a packet to carry the waiting ones, and how often that was done.
+    /// When to ask for a packet to carry the waiting additions, and how many times that was done.
     ask_at: Duration,
     asked: u32,
     /// The packet that reset the sequence. The receiver ignores older ones.
@@ -70,9 +70,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How long an acknowledgement may take. Doubles with each repeat, up to the maximum.
 const REPEAT_AFTER: Duration = Duration::from_millis(500);
 const MAX_REPEAT_AFTER: Duration = Duration::from_secs(4);
-/// After this many repeats, the RPC messages are also put into a packet without RPC messages from the
-/// sender: the receiver may be refusing this one because it contains messages far ahead of a missing
-/// one. Its inbox discards duplicates.
+/// After this many repeats, the RPC messages are also put into a packet without RPC messages from
+/// the sender: the receiver may be refusing the carrier because it contains messages far ahead of a
+/// missing one. The receiver's inbox discards duplicates.
 const MAX_REPEATS: u32 = 4;
 /// The maximum number of added RPC messages in carriers. They move the sender's messages further ahead
 /// of a missing one, and receivers keep only a limited number ahead of it.
@@ -186,8 +186,9 @@ impl Additions {
         Rewritten::Instead(datagram)
     }
 
-    /// A repeated packet whose RPC messages need other numbers. It can also be a packet from a
-    /// server that has started over because the client did not acknowledge its first ones.
+    /// Translates a repeated packet whose RPC messages need other numbers. The packet can also come
+    /// from a server that has started over because the client did not acknowledge its first
+    /// packets.
     pub(super) fn translated(&mut self, number: SequenceNumber, plain: &[u8]) -> Option<Vec<u8>> {
         let is_before_reset = self.floor.is_some_and(|floor| !number.is_newer_than(floor));
         let mut packet = packet_of(plain, &self.numbers).filter(|_| !is_before_reset)?;
@@ -235,8 +236,8 @@ impl Additions {
         asks
     }
 
-    /// The next deadline. Right after an addition, it has already come, so that the driver passes
-    /// the time.
+    /// The next deadline. Right after an addition, it is already due, so that the driver passes the
+    /// time.
     pub(super) fn deadline(&self) -> Option<Duration> {
         let ask_at = if self.fresh > 0 { self.now } else { self.ask_at };
         let repeats = self.carriers.iter().map(|carrier| carrier.repeat_at);
@@ -248,7 +249,7 @@ impl Additions {
         carrying.chain(&self.waiting).map(|addition| &addition.load)
     }
 
-    /// Takes the additions that fit into a packet, and numbers them.
+    /// Takes the additions that fit into a packet and numbers them.
     fn select(&mut self, packet: &Packet<'_>) -> Vec<Addition> {
         let mut selected = Vec::new();
         if self.waiting.is_empty() {

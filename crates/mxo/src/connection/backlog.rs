@@ -44,7 +44,7 @@ impl Backlog {
         Some((side, arrival))
     }
 
-    /// About how many bytes from a side are waiting; never too low.
+    /// An estimate of how many bytes from a side are waiting; never too low.
     pub(super) fn bytes(&self, side: Side) -> usize {
         self.bytes[side.index()]
     }

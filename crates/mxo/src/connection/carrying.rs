@@ -1,4 +1,4 @@
-//! The contents that a relay adds to packets, and the packets that carry them.
+//! The contents that a relay adds to packets and the packets that carry them.
 
 use worldwire_core::{Error, Reader, Result};
 
@@ -10,7 +10,7 @@ use crate::frame::{HEAD_BYTES, Packet, RPC, RccFlags, RpcList, RpcMessage, Secti
 #[derive(Debug)]
 pub(super) enum Load {
     Rpc {
-        /// Its number at the receiver, once it was put into a packet.
+        /// Its number at the receiver, once it is in a packet.
         number: Option<u16>,
         message: RpcMessage<'static>,
     },
@@ -27,13 +27,13 @@ const FLAGS_BYTES: usize = 1;
 const RPC_SECTION_BYTES: usize = 2;
 /// Number and count.
 pub(super) const LIST_HEAD_BYTES: usize = 3;
-/// What a packet needs besides an RPC message.
+/// The overhead of a packet with one RPC message.
 const RPC_OVERHEAD: usize = FLAGS_BYTES + RPC_SECTION_BYTES + LIST_HEAD_BYTES;
 /// RCC flags and ID of the section.
 const OBJECTS_OVERHEAD: usize = 2;
 /// The end marker of an object section.
 const END: [u8; 2] = [0, 0];
-/// The maximum number of lists in a section, and of messages in a list.
+/// The maximum number of lists in a section and of messages in a list.
 const MAX_COUNT: usize = 255;
 /// How many places in an object section are examined for RPC lists after it.
 const MAX_TRIED: usize = 64;
@@ -192,7 +192,8 @@ impl<'p, 'd> Carrying<'p, 'd> {
                 Some(last) => last.messages.push(message.clone()),
                 None => lists.push(list()),
             },
-            // Clients and servers that cannot find the end of objects can still read it there.
+            // Before the objects, even clients and servers that cannot find the end of objects can
+            // read it.
             None => sections.insert(0, Section::Rpc(vec![list()])),
         }
         true
@@ -207,7 +208,7 @@ impl<'p, 'd> Carrying<'p, 'd> {
         // An unknown section extends to the end of the packet.
         let is_closed = sections.iter().any(|it| matches!(it, Section::Other { .. }));
         match place.and_then(|at| sections.get_mut(at)) {
-            // They join the section, before its own operations.
+            // The added operations join the section, before its own.
             Some(Section::Objects(bytes)) => *bytes = [operations, bytes].concat().into(),
             _ if is_closed => return false,
             _ => sections.push(Section::Objects([operations, &END].concat().into())),

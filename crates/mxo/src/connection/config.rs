@@ -8,7 +8,7 @@ use worldwire_core::connection::Bounds;
 
 use crate::crypt::{IvSource, KnownSession, SessionKey};
 
-/// The session that the margin server assigned, and this side's source of initialisation vectors.
+/// The session that the margin server assigned and this side's source of initialisation vectors.
 #[derive(Clone)]
 pub struct Session {
     /// The ID, sent in the hello.
@@ -44,9 +44,10 @@ pub struct Common {
     /// How long a packet may stay unacknowledged before it counts as lost, until a round-trip time
     /// has been measured. Default 500 ms.
     pub first_resend: Duration,
-    /// The shortest such time. Default 200 ms.
+    /// The minimum time before an unacknowledged packet counts as lost. Default 200 ms.
     pub least_resend: Duration,
-    /// The longest such time; it doubles each time that nothing is acknowledged. Default 5 s.
+    /// The maximum time before an unacknowledged packet counts as lost. The time doubles whenever
+    /// nothing is acknowledged. Default 5 s.
     pub max_resend: Duration,
     /// How long the other side may be silent. Default 30 s.
     pub idle_time: Duration,
@@ -58,9 +59,9 @@ pub struct Common {
     /// How many RPC messages are kept ahead of a missing one. Half as many are sent, because a relay
     /// may add some. Default 512.
     pub max_ahead: u16,
-    /// How many of their bytes are kept. Default 1 MiB.
+    /// How many bytes of RPC messages are kept ahead of a missing one. Default 1 MiB.
     pub max_ahead_bytes: usize,
-    /// Limits on data queued for the other side, and on unacknowledged data.
+    /// Limits on data queued for the other side and on unacknowledged data.
     pub bounds: Bounds,
 }
 
@@ -94,7 +95,8 @@ pub struct ClientConfig {
     pub common: Common,
     /// The character's ID from the margin server.
     pub character_uid: u64,
-    /// The unknown field after it in the hello. Default 0x384, as the client sends it.
+    /// The unknown field after the character's ID in the hello. Default 0x384, as the client sends
+    /// it.
     pub hello_unknown: u64,
     /// The bytes after the session ID in the encrypted block. Any value works. Default: zeros.
     pub block_rest: [u8; 12],
@@ -160,8 +162,8 @@ pub struct RelayConfig {
     pub sessions: Arc<[KnownSession]>,
     /// Limits on data queued for each side. Exceeding them closes the connection with a fault.
     pub bounds: Bounds,
-    /// The time limit for the first encrypted packets from both sides (`Timer::Setup`). Anyone can
-    /// send hellos with forged addresses. Default 15 s.
+    /// The time limit for the first encrypted packets from both sides (`Timer::Setup`), needed
+    /// because anyone can send hellos with forged addresses. Default 15 s.
     pub setup_time: Duration,
 }
 

@@ -21,9 +21,9 @@ pub enum News {
     /// An object packet counts as lost: later packets were acknowledged, an acknowledgement took
     /// too long, the sequence was reset, or the connection has ended.
     Lost(PacketNumber),
-    /// The acknowledgement of a packet reported as lost arrived. It is unknown when the packet
-    /// itself arrived, before or after later ones. Reported at most once per packet, and not after
-    /// 2,048 later packets or a reset.
+    /// The acknowledgement of a packet reported as lost arrived. Whether the packet itself arrived
+    /// before or after later ones is unknown. Reported at most once per packet, and not after 2,048
+    /// later packets or a reset.
     Late(PacketNumber),
     /// The sequence was reset at the server's request (clients and servers). Unacknowledged RPC
     /// messages and all views are discarded.

@@ -10,12 +10,12 @@ use super::config::Common;
 use super::event::Unread;
 use crate::frame::{Packet, RpcList, Section};
 
-/// The RPC messages that arrived early, and the number of the next one.
+/// The RPC messages that arrived early and the number of the next one.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     next: u64,
     early: BTreeMap<u64, Unread>,
-    /// Their bytes.
+    /// The number of bytes in the early messages.
     bytes: usize,
     /// The ranges of messages that a restart discarded, since nothing else reports them.
     #[cfg(feature = "fuzzing")]
@@ -53,13 +53,13 @@ impl Inbox {
                 let Turn::At(turn) = self.turn(number) else { continue };
                 let ahead = turn - self.next;
                 if ahead >= max_ahead.into() {
-                    let name = "RPC messages ahead of a missing one";
+                    let name = "RPC messages after a missing one";
                     return Err(Error::limit(name, max_ahead.into(), ahead + 1));
                 }
                 bytes += message.body.len();
                 // The next message is delivered immediately, whatever its length.
                 if ahead > 0 && bytes > max_bytes {
-                    let name = "bytes of RPC messages ahead of a missing one";
+                    let name = "bytes of RPC messages after a missing one";
                     return Err(Error::limit(name, max_bytes as u64, bytes as u64));
                 }
             }

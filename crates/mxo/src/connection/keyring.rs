@@ -8,7 +8,7 @@ use super::event::MissingKey;
 use crate::crypt::{KnownSession, SessionKey, Unopened};
 use crate::frame::Hello;
 
-/// The known keys, and the one in use.
+/// The known keys and the one in use.
 #[derive(Clone, Debug)]
 pub struct Keyring {
     known: Arc<[KnownSession]>,
@@ -18,7 +18,7 @@ pub struct Keyring {
     opened: Vec<(usize, Option<u32>)>,
     /// The last hello.
     hello: Option<Hello>,
-    /// The session of the chosen key, and the different one in the hello.
+    /// The session of the chosen key and the different one in the hello.
     contradiction: Option<(u32, u32)>,
 }
 
@@ -57,7 +57,7 @@ impl Keyring {
         is_other
     }
 
-    /// Adds a session, and chooses it, if it is the one that the last hello names.
+    /// Adds a session and chooses it if it is the one that the last hello names.
     pub(super) fn add(&mut self, session: &KnownSession) {
         let named = self.hello.as_ref().map(|it| session.key.session_id(&it.encrypted_session));
         if named.is_none() || named != session.id {
@@ -110,7 +110,7 @@ impl Keyring {
             let plain = key.open(iv, cipher).map_err(|why| match why {
                 // The key belongs to this session, so the datagram is damaged.
                 Unopened::OtherKey => {
-                    let wanted = "a datagram that the key of the session opens";
+                    let wanted = "a datagram that the session's key decrypts";
                     Refused::Damaged(Error::malformed(wanted, "a damaged one"))
                 }
                 other => Refused::Damaged(other.into()),

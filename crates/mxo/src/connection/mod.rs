@@ -26,7 +26,7 @@
 //!   messages are sent again.
 //! * Every packet is acknowledged: after [`Common::ack_delay`] if it carries sections, otherwise
 //!   with the next packet or once seven are waiting.
-//! * An observer reports datagrams in order of arrival. It needs the session's key, and reports
+//! * An observer reports datagrams in order of arrival. It needs the session's key and reports
 //!   [`News::KeysNeeded`] without it. It prefers a key with the session ID from the hello, and uses
 //!   another only if that one opens the datagrams.
 //! * A relay forwards each datagram unchanged, replaces it with a packet that has the same sequence
@@ -169,7 +169,7 @@ impl Connection {
     }
 
     /// Relays between a client and a server whose key is one of these. It forwards datagrams in
-    /// order of arrival, and treats repeated ones like the first copy. It closes if it is not
+    /// order of arrival and treats repeated ones like the first copy. It closes if it is not
     /// [confirmed](Self::is_confirmed) in time, and sends pings to the server while it holds a client's
     /// packets. Datagrams that no known key opens are forwarded unread.
     #[must_use]
@@ -187,8 +187,8 @@ impl Connection {
         self.sender.half.role.keys().map(|keys| keys.opened().collect()).unwrap_or_default()
     }
 
-    /// Observers and relays: adds a session that was learnt elsewhere, if it is the one that the last
-    /// hello names.
+    /// Observers and relays: adds a session that was learnt elsewhere if it is the one that the
+    /// last hello names.
     pub fn add_session(&mut self, session: &KnownSession) {
         if let Some(keys) = self.sender.half.role.keys_mut() {
             keys.add(session);
@@ -343,7 +343,8 @@ impl Connection {
         }
     }
 
-    /// Queues a client's or server's reports about its own packets, and a relay's about additions.
+    /// Queues a client's or server's reports about its own packets, and a relay's reports about
+    /// additions.
     fn flush_news(&mut self) {
         match &mut self.sender.half.role {
             Role::Endpoint(endpoint) => {
@@ -373,7 +374,7 @@ impl Connection {
         self.settle();
     }
 
-    /// Relays: carries out the decision about the last piece, and fills both queues.
+    /// Relays: carries out the decision about the last piece and fills both queues.
     #[inline]
     fn settle(&mut self) {
         if self.sender.half.forwarding.is_some() {
@@ -404,7 +405,7 @@ impl Connection {
         }
     }
 
-    /// Relays: repeats packets with additions, and asks for packets that can carry some.
+    /// Relays: repeats packets with additions and asks for packets that can carry some.
     fn move_additions(&mut self) {
         if self.is_closed() {
             return;

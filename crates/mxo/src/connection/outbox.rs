@@ -1,4 +1,4 @@
-//! Planned packets, and unacknowledged RPC messages.
+//! Planned packets and unacknowledged RPC messages.
 
 use core::ops::Range;
 use std::collections::{BTreeSet, VecDeque};

@@ -122,11 +122,12 @@ impl Connection {
         }
     }
 
-    /// Relays: hands a packet's acknowledgements to the additions to its sender.
+    /// Relays: applies a packet's acknowledgements to the packets that the relay has added to what it
+    /// sends to this side.
     fn note_acknowledgements(&mut self, from: Side, head: &PacketHead) {
         let newest = self.streams[from.index()].window.newest();
         let age = newest.map_or(0, |newest| newest.ahead_of(head.sequence.local));
-        // Those of older packets may refer to the previous round of numbers.
+        // Acknowledgements in older packets may refer to the previous round of numbers.
         if age <= MAX_ACK_AGE {
             self.sender.half.lanes[from.index()].additions.acknowledge(head.sequence);
         }

@@ -43,7 +43,7 @@ pub struct Relay {
 /// Resets of the sequence.
 #[derive(Debug, Default)]
 struct Resets {
-    /// The server's last packet that asked for one. Copies have the same number.
+    /// The server's last packet that asked for a reset. Copies have the same number.
     by: Option<SequenceNumber>,
     /// Whether the client has not confirmed it yet.
     is_pending: bool,
@@ -54,9 +54,9 @@ struct Resets {
 pub struct Way {
     pub(super) out: Outgoing,
     pub(super) additions: Additions,
-    /// The packets that were replaced or dropped, since they may be repeated.
+    /// The packets that were replaced or dropped, kept because they may be repeated.
     changed: VecDeque<(SequenceNumber, Option<Vec<u8>>)>,
-    /// The datagram of the last packet, unless that reset the sequence.
+    /// The datagram of the last packet, unless that packet reset the sequence.
     last: Option<Vec<u8>>,
 }
 
@@ -67,8 +67,8 @@ pub(super) const PING_EVERY: Duration = Duration::from_secs(3);
 const MAX_CHANGED: usize = 256;
 
 impl Passage {
-    /// What a relay remembers about a piece that is reported now, and whether it may overtake held
-    /// ones.
+    /// What a relay remembers about a piece that is reported now, and whether that piece may
+    /// overtake held ones.
     pub(super) fn of(piece: &mut Unread) -> (Self, bool) {
         let wire = core::mem::take(&mut piece.wire);
         match (&piece.unit, head_of(&piece.bytes)) {
@@ -160,7 +160,7 @@ impl Relay {
                 match way.changed.iter().find(|(changed, _)| *changed == number) {
                     Some((_, None)) => return,
                     Some((_, Some(made))) => made.clone(),
-                    // It may have been forgotten since.
+                    // The packet may have been forgotten since.
                     None => match way.additions.translated(number, &plain) {
                         Some(packet) => seal_instead(key, &wire, &packet),
                         None => wire,
@@ -233,7 +233,7 @@ impl Way {
         }
     }
 
-    /// Queues a datagram of the relay's own if there is room. It is repeated later in any case.
+    /// Queues one of the relay's own datagrams if there is room. It is repeated later in any case.
     fn push(&mut self, datagram: Vec<u8>) {
         if self.out.check_room(datagram.len()).is_ok() {
             self.out.push(datagram);

@@ -9,7 +9,7 @@ use crate::frame::RpcList;
 ///
 /// An added message takes the number after the newest message that has left. All later messages of
 /// the sender then have higher numbers at the receiver. The translation of a message never changes
-/// once it has left, so it is the same for every copy, in whatever list.
+/// once it has left, so every copy has the same number, in whatever list it is sent.
 #[derive(Debug)]
 pub(super) struct RpcNumbers {
     /// The sender's number of the message after the newest one that has left. Does not wrap.
@@ -22,7 +22,7 @@ pub(super) struct RpcNumbers {
     base: u64,
 }
 
-/// How many messages were added before the sender's message `from` and those after it.
+/// How many messages were added before the sender's message `from`, and so before later ones too.
 #[derive(Clone, Copy, Debug)]
 struct Shift {
     from: u64,
@@ -74,8 +74,8 @@ impl RpcNumbers {
         on_wire(self.next + by)
     }
 
-    /// Translates the lists of a packet. Lists that lack an added message are split. Returns whether
-    /// anything has changed.
+    /// Translates the lists of a packet, and splits a list where an added message took a number in
+    /// between. Returns whether anything has changed.
     pub(super) fn translate(&self, lists: &mut Vec<RpcList<'_>>) -> bool {
         if self.shifts.is_empty() && on_wire(self.base) == 0 {
             return false;

@@ -35,13 +35,13 @@ use crate::frame::RpcMessage;
 /// * If no packet can carry an addition for 300 ms, the relay repeats the last packet in the other
 ///   direction, which makes a client or server acknowledge it again. While the sender's packets are
 ///   held, additions overtake them in its bare acknowledgements. A client or server that repeats a
-///   held message sends none, so additions then wait until that is released.
+///   held message sends no bare ones, so additions then wait until the message is released.
 /// * When an RPC message is put into a packet, it takes the number after the last one that has left
-///   the relay. The relay raises the numbers of the sender's later messages, and splits a list that
+///   the relay. The relay raises the numbers of the sender's later messages and splits a list that
 ///   is no longer consecutive; the packet can then exceed 1,300 bytes. All other packets keep their
 ///   bytes.
 /// * Additions move the sender's messages further ahead of a missing one. So at most 128 RPC
-///   messages are on their way; others wait. Receivers must keep that many more than senders send
+///   messages are in flight; others wait. Receivers must keep that many more than senders send
 ///   ahead, as this crate's receivers do.
 /// * RPC lists after objects are found by their numbers, because a relay cannot measure objects.
 ///   Unverified: that objects never look like such lists.

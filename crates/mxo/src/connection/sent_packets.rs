@@ -18,7 +18,7 @@ pub(super) struct SentPackets {
     times: RoundTrips,
     /// How many of the packets in flight carry RPC messages.
     rpc_packets: usize,
-    /// How many of the last ones have been sent since the driver's last input.
+    /// How many of the last packets have been sent since the driver's last input.
     fresh: usize,
     /// Object packets that count as lost, by number. Their acknowledgements may still arrive.
     lost: VecDeque<u64>,
@@ -135,7 +135,7 @@ impl SentPackets {
         }
     }
 
-    /// Gives up all packets, and ignores their later acknowledgements.
+    /// Gives up all packets and ignores their later acknowledgements.
     pub(super) fn abandon(&mut self, fates: &mut Vec<Fate>) {
         while !self.sent.is_empty() {
             self.lose(fates);

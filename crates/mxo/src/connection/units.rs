@@ -70,7 +70,7 @@ struct Cut<'i> {
     pieces: Vec<Cutting>,
 }
 
-/// A piece, or the turn of an RPC message in the inbox.
+/// A piece or the turn of an RPC message in the inbox.
 enum Cutting {
     Piece(Unread),
     Rpc(u64),
@@ -84,7 +84,7 @@ impl Cut<'_> {
         Unread { side: self.side, unit, bytes, range, wire: Vec::new() }
     }
 
-    /// Extends the last piece to the end of the datagram, and collects the deliverable pieces.
+    /// Extends the last piece to the end of the datagram and collects the deliverable pieces.
     fn finish(mut self, end: u64) -> Vec<Unread> {
         match self.pieces.last_mut() {
             Some(Cutting::Piece(piece)) => piece.range.end = end,

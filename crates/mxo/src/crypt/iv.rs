@@ -6,8 +6,8 @@ use super::twofish::BLOCK_BYTES;
 /// Generates a connection's initialisation vectors from 16 random bytes: a counter, encrypted with
 /// those bytes as the key. They are unpredictable and never repeat.
 ///
-/// The seed must come from the operating system's random generator, and be used for one connection
-/// only.
+/// The seed must come from the operating system's random generator and must be used for only one
+/// connection.
 #[derive(Clone, Debug)]
 pub struct IvSource {
     cipher: SessionKey,

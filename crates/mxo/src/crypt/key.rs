@@ -1,4 +1,4 @@
-//! Session keys, and encryption with them.
+//! Session keys and encryption with them.
 
 use core::fmt;
 
@@ -159,9 +159,9 @@ pub enum Unopened {
         /// The length.
         bytes: usize,
     },
-    /// Neither the padding nor the length field is valid: the key is a different one. Damage to the
-    /// first block or to the initialisation vector can look the same, because it hits the length
-    /// field.
+    /// Neither the padding nor the length field is valid, so the bytes were encrypted with another
+    /// key. Damage to the first block or to the initialisation vector can look the same, because it
+    /// hits the length field.
     OtherKey,
     /// The key is right, but the padding or the CRC is not.
     Damaged,
@@ -174,7 +174,7 @@ impl From<Unopened> for Error {
                 Self::malformed("whole blocks of 16 bytes", format!("{bytes} bytes"))
             }
             Unopened::OtherKey => {
-                Self::malformed("bytes encrypted with this key", "ones of another key")
+                Self::malformed("bytes encrypted with this key", "bytes encrypted with another key")
             }
             Unopened::Damaged => Self::malformed("the CRC-32 of a packet", "a damaged packet"),
         }

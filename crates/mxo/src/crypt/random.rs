@@ -8,7 +8,7 @@ use zeroize::Zeroize as _;
 
 /// Generates random numbers from a seed (ChaCha20).
 ///
-/// The seed must come from the operating system's random generator, and be used only once.
+/// The seed must come from the operating system's random generator and must be used only once.
 pub struct Random(ChaCha20Rng);
 
 impl fmt::Debug for Random {
@@ -18,7 +18,7 @@ impl fmt::Debug for Random {
 }
 
 impl Random {
-    /// Creates a generator, and wipes this copy of the seed.
+    /// Creates a generator and wipes this copy of the seed.
     #[must_use]
     pub fn new(mut seed: [u8; 32]) -> Self {
         let random = Self(ChaCha20Rng::from_seed(seed));

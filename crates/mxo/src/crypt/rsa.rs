@@ -38,7 +38,7 @@ pub enum KeyUse {
     Signing,
     /// Decrypts login requests and signs certificates: 1024 bits.
     Server,
-    /// Belongs to an account, and decrypts the margin server's challenge: 768 bits.
+    /// Belongs to an account and decrypts the margin server's challenge: 768 bits.
     User,
 }
 
@@ -79,7 +79,7 @@ pub enum RsaError {
     #[error("the blob cannot be decrypted with this key")]
     Undecryptable,
     /// The text does not fit into a blob.
-    #[error("{bytes} bytes do not fit into a blob of this key, which holds at most {most}")]
+    #[error("{bytes} bytes do not fit in a blob for this key, which holds at most {most}")]
     TooLong {
         /// The text's size.
         bytes: usize,
@@ -165,7 +165,7 @@ impl PublicKey {
         self.key.encrypt(random.generator(), Oaep::<Sha1>::new(), plain).map_err(|_| error)
     }
 
-    /// Whether the signature is the owner's, over this message.
+    /// Whether this is the owner's signature of the message.
     #[must_use]
     pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         self.key.pkcs1v15_verify::<Md5>(message, signature).is_ok()
@@ -251,7 +251,7 @@ impl PrivateKey {
         padded
     }
 
-    /// Decrypts a blob. Blinded with random numbers, so that timing reveals nothing.
+    /// Decrypts a blob. Decryption is blinded with random numbers, so timing reveals nothing.
     ///
     /// # Errors
     /// [`RsaError::Undecryptable`], whatever is wrong.

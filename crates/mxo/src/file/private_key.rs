@@ -31,7 +31,7 @@ pub enum PrivateKeyError {
     /// The file contains only the public half.
     #[error("the file contains only a public key; supply the private one")]
     PublicOnly,
-    /// An element of the XML is missing, or is not base64.
+    /// An element of the XML is missing or is not base64.
     #[error("the element {0} is missing or is not base64")]
     Element(&'static str),
     /// The key itself is unsuitable.
@@ -39,7 +39,7 @@ pub enum PrivateKeyError {
     Key(#[from] RsaError),
 }
 
-/// Parses a private key for this purpose. The form is recognised by the contents.
+/// Parses a private key for this purpose. The form is recognised from the contents.
 ///
 /// # Errors
 /// See [`PrivateKeyError`].

@@ -98,7 +98,7 @@ impl PublicKeyFile {
     /// Signs a server key.
     ///
     /// # Errors
-    /// [`RsaError::Size`] for keys of another purpose.
+    /// [`RsaError::Size`] for keys with another purpose.
     pub fn sign(
         key_id: u32,
         server: &PublicKey,
@@ -138,7 +138,7 @@ impl PublicKeyFile {
     }
 }
 
-/// Reads bytes that are always the same, before a field.
+/// Reads the constant bytes that precede a field.
 fn expect<'n, T: Trace<'n>, const N: usize>(
     reader: &mut Reader<'_, T>,
     wanted: [u8; N],

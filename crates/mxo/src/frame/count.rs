@@ -23,7 +23,7 @@ struct Newest {
 }
 
 impl PacketCount {
-    /// Registers a packet sent at this time, and returns its count.
+    /// Registers a packet sent at this time and returns its count.
     pub(crate) fn take(&mut self, number: SequenceNumber, time: u32) -> u64 {
         let count = self.of(number, time);
         if self.newest.is_none_or(|newest| count > newest.count) {
@@ -86,7 +86,7 @@ mod tests {
             let first = packets.take(SequenceNumber::new(3000), 100);
             packets.take(SequenceNumber::new(number), time).cast_signed() - first.cast_signed()
         };
-        // 2100 and 4030 packets are missing, or these are late by 1995 and 65.
+        // Either 2100 and 4030 packets are missing, or these two are late by 1995 and 65.
         for time in [100, 101] {
             assert_eq!(counted(3000 + 2101 - 4096, time), 2101, "at {time}");
             assert_eq!(counted(3000 - 65, time), 4031, "at {time}");

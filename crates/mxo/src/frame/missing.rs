@@ -1,4 +1,4 @@
-//! Packets of one side that were not seen.
+//! Packets from one side that were not seen.
 
 use std::collections::VecDeque;
 
@@ -93,8 +93,8 @@ impl Missing {
         }
     }
 
-    /// Removes a run that is too old to be acknowledged, or any run with `is_over`. Returns its
-    /// first and last number.
+    /// Removes a run that is too old to be acknowledged, or any run if `is_over` is set. Returns
+    /// its first and last number.
     pub(crate) fn lost(&mut self, is_over: bool) -> Option<(SequenceNumber, SequenceNumber)> {
         let newest = self.packets.newest()?;
         let is_lost = |run: &(u64, u64)| is_over || run.1 + u64::from(MAX_ACK_AGE) < newest;

@@ -42,12 +42,12 @@ wire_flags! {
 pub struct Packet<'d> {
     /// Seconds since 1970 on the sender's clock.
     pub time: u32,
-    /// The packet's number, and the sender's acknowledgements.
+    /// The packet's number and the sender's acknowledgements.
     pub sequence: SequenceWord,
-    /// Whether a time follows, and whether the sequence is reset.
+    /// Whether a time follows and whether the sequence is reset.
     pub flags: RccFlags,
-    /// The server simulation's time in seconds, which it adds to a packet every few seconds;
-    /// present with [`RccFlags::SimTime`].
+    /// The server simulation's time in seconds, which the server adds to a packet every few
+    /// seconds; present with [`RccFlags::SimTime`].
     pub sim_time: Option<Float>,
     /// The contents.
     pub sections: Vec<Section<'d>>,
@@ -129,8 +129,9 @@ impl<'d> Packet<'d> {
         Self::decode_sections(reader, from, measure, false)
     }
 
-    /// The same for observers: RPC lists that cannot be read are kept as bytes, together with
-    /// everything after them. [`Section::rpc_fault`] says what is wrong with them.
+    /// Like [`decode_measured`](Self::decode_measured), but for observers: RPC lists that cannot be
+    /// read are kept as bytes, together with everything after them. [`Section::rpc_fault`] says
+    /// what is wrong with them.
     pub fn decode_lenient<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         from: Option<Side>,
@@ -168,7 +169,7 @@ impl<'d> Packet<'d> {
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         if self.flags.contains(RccFlags::SimTime) != self.sim_time.is_some() {
             let found = if self.sim_time.is_some() { "a time" } else { "none" };
-            return Err(Error::value("simTime as the flags say", found).inside("simTime"));
+            return Err(Error::value("a simTime that matches the flags", found).inside("simTime"));
         }
         let mut body = Writer::new();
         self.sequence.encode(&mut body)?;

@@ -104,7 +104,10 @@ impl<'d> Plain<'d> {
             }
             Self::Other(bytes) => {
                 if !matches!(Plain::decode(&mut Reader::new(bytes)), Ok(Plain::Other(_))) {
-                    let found = format!("{} bytes that are something else", bytes.len());
+                    let found = format!(
+                        "{} bytes that decode as a known packet, or not at all",
+                        bytes.len()
+                    );
                     return Err(Error::value("an unknown plain packet", found).inside("bytes"));
                 }
                 writer.bytes(bytes);

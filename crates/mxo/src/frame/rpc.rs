@@ -286,7 +286,7 @@ impl<'d> RpcMessage<'d> {
                 },
                 |opcode| Value::Enum((*opcode).into(), rpc_names(from)),
             )?;
-            // Without a trace, only the body counts.
+            // Without a trace, only the body matters.
             if T::ON
                 && let Some(from) = from
                 && reader.attempt(|reader| rpc::decode_fields(reader, opcode, from)).is_ok()

@@ -12,7 +12,7 @@ use super::rpc::{
     RpcList, decode_lists, encode_lists, lists_from_json, lists_into_owned, sample_lists,
 };
 
-/// A section of a packet: the ID of its handler, and the content for it.
+/// A section of a packet: the ID of a handler, and the content for that handler.
 ///
 /// | ID | sender | content |
 /// | --- | --- | --- |

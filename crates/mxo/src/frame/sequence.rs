@@ -1,4 +1,4 @@
-//! Numbers of packets, and the word that carries them.
+//! Numbers of packets and the word that carries them.
 
 use std::borrow::Cow;
 
@@ -77,7 +77,7 @@ scalar! {
     /// Which of the peer's packets were received: bit i, from 0 to 6, is set if packet
     /// `remote - i` was. Bit 7 asks for more packets or acknowledgements.
     ///
-    /// Unverified: the meaning of bit 7. Worldwire never sets it, and ignores it.
+    /// Unverified: the meaning of bit 7. Worldwire never sets it, and ignores it when received.
     pub struct AckBits(u8) as Hex;
 }
 

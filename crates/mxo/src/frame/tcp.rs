@@ -132,7 +132,12 @@ impl<'d> MarginFrame<'d> {
         };
         match (MarginFrame::is_plain(&body), self) {
             (Some(true), Self::Plain(_)) | (Some(false), Self::Sealed { .. }) => {}
-            _ => return Err(Error::value("a body that decodes to the same kind", "another kind")),
+            _ => {
+                return Err(Error::value(
+                    "a body that reads back as it was given, plain or encrypted",
+                    "one that does not",
+                ));
+            }
         }
         writer.bytes(&body);
         Ok(())

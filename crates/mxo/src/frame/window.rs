@@ -1,4 +1,4 @@
-//! The packets received from a peer, and those still to be acknowledged.
+//! The packets received from a peer and those still to be acknowledged.
 
 use super::sequence::{ACK_BITS, AckBits, MAX_NEWER, SEQUENCE_NUMBERS, SequenceNumber};
 
@@ -30,7 +30,7 @@ pub struct ReceiveWindow {
 }
 
 const WORDS: usize = (SEQUENCE_NUMBERS / 64) as usize;
-/// Maximum number of packets awaiting acknowledgement. Connections acknowledge long before.
+/// Maximum number of packets awaiting acknowledgement. Connections acknowledge long before that.
 const MAX_WAITING: usize = 256;
 
 impl Default for ReceiveWindow {
@@ -59,7 +59,7 @@ impl ReceiveWindow {
         is_new
     }
 
-    /// The same for observers: nothing is to be acknowledged.
+    /// Like [`receive`](Self::receive), but for observers: nothing needs to be acknowledged.
     pub fn note(&mut self, number: SequenceNumber) -> bool {
         match self.newest {
             Some(newest) if number.is_newer_than(newest) => {
@@ -208,7 +208,7 @@ mod tests {
                 let (remote, acks) = window.acknowledge();
                 assert!(window.waiting() < before, "in round {round}");
                 for ack in acks.acked(remote) {
-                    // It refers to the nearest count.
+                    // The acknowledgement refers to the nearest count.
                     let behind = u64::from(number(next).ahead_of(ack));
                     acked.insert(next - behind);
                 }

@@ -41,7 +41,7 @@ struct Run {
     role: Role,
     /// The packets with objects that were sent.
     sent: BTreeSet<PacketNumber>,
-    /// The packets of these that arrived or were lost.
+    /// The sent packets with objects that arrived or were lost.
     settled: BTreeSet<PacketNumber>,
 }
 
@@ -86,7 +86,7 @@ impl Family for Run {
         }
     }
 
-    /// Each packet with objects has one outcome.
+    /// Checks that each packet with objects has one outcome.
     fn watch(&mut self, event: &EventOf<'_, Connection>) {
         match event {
             Event::News(News::Delivered(number) | News::Lost(number)) => {
@@ -99,7 +99,8 @@ impl Family for Run {
         }
     }
 
-    /// Clients and servers hold back RPC messages until the earlier ones have arrived.
+    /// True for observers and relays. Clients and servers hold back RPC messages until the earlier
+    /// ones have arrived.
     fn is_in_order(&self) -> bool {
         matches!(self.role, Role::Observer | Role::Relay)
     }

@@ -28,7 +28,7 @@ fn login(data: &[u8]) {
     super::wire::keeps!(data, |reader| LoginMessage::decode(reader, channel, from), |json| {
         LoginMessage::from_json(json, channel, from)
     });
-    // What a peer accepts, an observer shows as the same message.
+    // An observer must show any message that a peer accepts as the same message.
     if let Ok(message) = LoginMessage::decode_strictly(data, channel, from) {
         assert_eq!(encoded(|writer| message.encode(writer)).ok().as_deref(), Some(data));
     }
@@ -71,7 +71,7 @@ fn public_key(data: &[u8]) {
     });
 }
 
-/// A key that is read can be used and written.
+/// A key that can be read can also be used and written.
 fn private_key(data: &[u8]) {
     let Ok(key) = parse_private_key(KeyUse::User, data) else { return };
     let mut random = Random::new([3; 32]);

@@ -26,7 +26,7 @@ pub(super) const TARGETS: &[Target] = &[
 
 const NOW: u32 = 1_248_965_312;
 
-/// An auth server's keys, and an account.
+/// An auth server's keys and an account.
 static SERVER: LazyLock<(Arc<AuthServerConfig>, AuthAccount)> = LazyLock::new(|| {
     let mut random = random(1);
     let [server, user] = [KeyUse::Server, KeyUse::User]
@@ -89,7 +89,8 @@ pub(super) fn talk_at_auth() -> ([Vec<Vec<u8>>; 2], Option<LoginTicket>) {
     (sent, client.outcome().and_then(Result::ok))
 }
 
-/// The same at a margin server, until a character is loaded.
+/// Runs a login at a margin server until a character is loaded. Returns the bodies that each side
+/// sent.
 pub(super) fn talk_at_margin() -> [Vec<Vec<u8>>; 2] {
     let mut client = MarginClient::new(TICKET.clone(), random(5));
     let mut server = margin_server();
@@ -116,7 +117,7 @@ pub(super) fn talk_at_margin() -> [Vec<Vec<u8>>; 2] {
     sent
 }
 
-/// Carries out a server's actions, and returns what it sends.
+/// Carries out a server's actions and returns what it sends.
 fn auth_actions(server: &mut AuthServer) -> Vec<LoginMessage<'static>> {
     let mut sent = Vec::new();
     while let Some(action) = server.poll() {
@@ -170,8 +171,8 @@ fn body(message: &LoginMessage<'_>) -> Vec<u8> {
     encoded(|writer| message.encode(writer)).expect("a message that a machine sends")
 }
 
-/// The first byte selects the machine; then follow messages, each after its length. Whatever a
-/// machine sends can be read by the other side.
+/// The first byte selects the machine; messages follow, each after its length. Whatever a machine
+/// sends must be readable by the other side.
 fn machines(data: &[u8]) {
     let (choice, data) = data.split_first().unwrap_or((&0, data));
     let (channel, from) = match choice % 4 {

@@ -30,8 +30,8 @@ const MARK: &[u8] = b"\0encrypt ";
 const MAX_BODY_BYTES: usize = 191;
 static KEY: LazyLock<SessionKey> = LazyLock::new(|| SessionKey::new(&[0x4b; 16]));
 
-/// The keys of the relay: the server's own; keys in their place, with and without the server's public
-/// key.
+/// The keys of the relay: the server's own, or keys that replace them, with and without the
+/// server's public key.
 static KEYS: LazyLock<[Arc<LoginKeys>; 3]> = LazyLock::new(|| {
     let (key, public_key) = server_keys();
     let own = |server| {

@@ -17,7 +17,7 @@ pub(super) const TARGETS: &[Target] = &[Target { name: "mxo_replicator", run, se
 
 static OBJECTS: LazyLock<Arc<Objects>> = LazyLock::new(|| Arc::new(Objects::built_in()));
 
-/// A door, an NPC, a player, and one whose updates are unknown.
+/// A door, an NPC, a player, and an object whose updates are unknown.
 const GOIDS: [u16; 4] = [415, 599, 12, 417];
 const MAX_OBJECTS: usize = 24;
 const LATE: Duration = Duration::from_millis(400);
@@ -195,7 +195,7 @@ impl World {
         self.server.lost(self.client, packet.number).expect("the id is valid");
         packet.lost_at.get_or_insert(self.now);
         if self.in_order {
-            // Its section is never applied, or was applied before.
+            // The packet's section is never applied or was applied before.
             self.in_transit.remove(index);
         }
     }
@@ -247,9 +247,9 @@ fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = vec![
         // A door is created, changed, lost, changed and sent again.
         vec![0, 0, 0, 8, 0, 9, 0, 2, 7, 8, 0, 10, 0, 2, 8, 8, 0, 9, 0, 9, 0],
-        // The same in order; it leaves and returns.
+        // The same in order; the door also leaves and returns.
         vec![1, 0, 0, 8, 0, 9, 0, 6, 0, 8, 0, 9, 0, 6, 128, 8, 0, 9, 0, 1, 0, 8, 0],
-        // A character changes its owner, and moves.
+        // A character changes its owner and moves.
         vec![16, 0, 2, 0, 2, 12, 0, 8, 0, 7, 5, 12, 1, 8, 0, 39, 9, 13, 1, 8, 0, 9, 3],
     ];
     for seed in 0..24 {

@@ -73,7 +73,7 @@ fn client(data: &[u8]) {
     }
 }
 
-/// Decodes a section in every way, and encodes it again.
+/// Decodes a section in every way and encodes it again.
 fn section<'d>(data: &'d [u8], context: &Context<'d, '_>) -> Option<Section<'d>> {
     let read = |reader: &mut _| Section::decode(reader, context);
     let traced = |reader: &mut _| Section::decode(reader, context);
@@ -161,7 +161,7 @@ fn client_sections() -> Vec<Vec<u8>> {
     ])
 }
 
-/// The first byte selects the order, the rest is the vector.
+/// The first byte selects the order, and the rest is the vector.
 fn presence(data: &[u8]) {
     let Some((choice, data)) = data.split_first() else { return };
     let orders: Vec<_> = OBJECTS
@@ -180,7 +180,7 @@ fn presence(data: &[u8]) {
     assert_eq!(read.encoded_len(order), reader.position(), "the computed length is wrong");
     let indices = read.list().iter().map(|one| one.index());
     assert!(indices.is_sorted_by(|before, after| before < after), "not ascending");
-    // Rebuilt from the same values, it has no padding but the same contents.
+    // Properties rebuilt from the same values have no padding but the same contents.
     let mut made = Properties::new();
     for one in read.list().iter().rev() {
         made.set(u16::try_from(one.index()).expect("few"), one.bytes());
@@ -205,7 +205,7 @@ fn replica(data: &[u8]) {
     applied(data, |_, _, data| data);
 }
 
-/// The same, with a packet number after each length byte.
+/// Like [`replica`], with a packet number after each length byte.
 fn late_replica(data: &[u8]) {
     applied(data, |replica, from, data| match data.split_first_chunk() {
         Some((number, rest)) => {

@@ -21,7 +21,7 @@ pub(super) const TARGETS: &[Target] = &[
     Target { name: "mxo_keys", run: keys, seeds: key_files },
 ];
 
-/// Decodes bytes with and without a trace. A decoded value must survive encoding, and a round trip
+/// Decodes bytes with and without a trace. A decoded value must survive encoding and a round trip
 /// through JSON.
 macro_rules! keeps {
     ($data:expr, |$reader:ident| $decode:expr, |$json:ident| $from_json:expr) => {

@@ -120,8 +120,8 @@ offset_record! {
         /// The certificate that the client presents to the margin server.
         [at] certificate "certificate": SignedCertificate,
         /// The private exponent of the user's key: 96 bytes, encrypted with Twofish in CBC mode
-        /// without padding. The key is the one from the request, the initialisation vector the
-        /// challenge as it was sent.
+        /// without padding. The key is the one from the request, and the initialisation vector is
+        /// the challenge as it was sent.
         [at] private_exponent "privateExponent": Bytes16<'a>,
         /// The account's name.
         [at] name "name": Str<'a>,

@@ -18,7 +18,7 @@ use crate::crypt::{BLOCK_BYTES, KeyUse, PrivateKey, PublicKey, Random, SessionKe
 use crate::file::PublicKeyFile;
 use crate::types::{Bytes16, Secret, Str};
 
-/// The account that logs in, and the server that the client trusts.
+/// The account that logs in and the server that the client trusts.
 #[derive(Clone)]
 pub struct AuthClientConfig {
     /// The account's name: at most 32 bytes.

@@ -7,8 +7,8 @@
 //! | password | `AuthChallengeResponse` | `AuthReply`, after an [`AuthQuery`] |
 //!
 //! An unknown name also gets a challenge, to hide from attackers which accounts exist. For the same
-//! reason, the owner of the accounts must check a missing account's password against some hash, and
-//! answer with the same status. It should also limit the attempts per address.
+//! reason, the owner of the accounts must check a missing account's password against a dummy hash
+//! and answer with the same status. It should also limit the attempts per address.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub struct AuthServerConfig {
     /// Sends the key even to clients that have it. By default, it is sent only to clients that name
     /// another key ID.
     pub always_sends_key: bool,
-    /// For how long a certificate is valid, in seconds. Default 600.
+    /// How long a certificate is valid, in seconds. Default 600.
     pub certificate_seconds: u32,
 }
 
@@ -104,7 +104,7 @@ enum Step {
     Proof { name: String, key: SessionKey, challenge: [u8; BLOCK_BYTES] },
     /// Waits for the owner of accounts.
     Account { key: SessionKey, sealed_challenge: [u8; BLOCK_BYTES] },
-    /// The client is logged in, or refused.
+    /// The client is logged in or refused.
     Done,
 }
 
@@ -276,7 +276,7 @@ impl AuthServer {
     }
 }
 
-/// The status for the client, and the reason for the log.
+/// The status for the client and the reason for the log.
 type Refused = (LoginStatus, LoginRefusal);
 
 fn out_of_order(message: &AuthClientMessage<'_>) -> Refused {

@@ -5,7 +5,7 @@
 //! client or server, matches its layout; anything else closes the connection with a fault.
 //! [`AuthServer`](super::AuthServer) and the other machines of this module act on the messages.
 //!
-//! An observer has a list of session keys, and finds the one that opens the first encrypted
+//! An observer has a list of session keys and finds the one that opens the first encrypted
 //! message. Without a matching key, it reports encrypted messages as they are:
 //! [`LoginReceived::is_sealed`]. A relay can also learn the key from the login itself: see
 //! [`LoginConnection::relay`].
@@ -151,7 +151,7 @@ pub enum LoginNews {
     #[cfg(feature = "login")]
     Account(Arc<KnownAccount>),
     /// A character was loaded (relays on the margin channel). The client's hello on the game channel
-    /// names it, and uses this session.
+    /// names it and uses this session.
     Character {
         /// The character.
         id: u64,
@@ -176,7 +176,7 @@ impl LoginConnection {
         Self::new(Some(Side::Server), config, seed, now)
     }
 
-    /// Acts as a client. The seed is like that of [`server`](Self::server).
+    /// Acts as a client. The seed must be like that of [`server`](Self::server).
     #[must_use]
     pub fn client(config: Arc<LoginConfig>, seed: &[u8; BLOCK_BYTES], now: Duration) -> Self {
         Self::new(Some(Side::Client), config, seed, now)
@@ -187,7 +187,7 @@ impl LoginConnection {
     /// contains their session.
     #[must_use]
     pub fn observer(sessions: Arc<[KnownSession]>) -> Self {
-        // It has neither a clock nor anything to send.
+        // An observer has neither a clock nor anything to send.
         let config = Arc::new(LoginConfig::client(Channel::Auth, Duration::ZERO));
         let mut observer = Self::new(None, config, &[0; BLOCK_BYTES], Duration::ZERO);
         observer.sender.half.role.sessions = sessions;
@@ -238,7 +238,7 @@ pub struct LoginSender {
 }
 
 impl LoginSender {
-    /// Encrypts all later messages, and decrypts all messages that arrive from now on. A margin
+    /// Encrypts all later messages and decrypts all messages that arrive from now on. A margin
     /// server sets the key once it has sent the `CertChallenge`, a client once it has received it.
     pub fn set_key(&mut self, key: SessionKey) {
         self.key = Some(key);
@@ -316,7 +316,7 @@ pub struct LoginRole {
     config: Arc<LoginConfig>,
     /// The channel that an observer has recognised.
     observed: Option<Channel>,
-    /// The keys of an observer, and the one that fits.
+    /// The keys of an observer and the one that fits.
     sessions: Arc<[KnownSession]>,
     opened: Option<usize>,
     /// Whether an observer has found that no key fits.

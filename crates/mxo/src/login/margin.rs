@@ -97,7 +97,7 @@ messages! {
         digest "digest": [u8; 16],
     }
 
-    /// Asks whether a name is free, and reserves it. The server answers with
+    /// Asks whether a name is free and reserves it. The server answers with
     /// `ClaimCharacterNameReply`.
     10 ClaimCharacterNameRequest<'a>;
 

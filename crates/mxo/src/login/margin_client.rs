@@ -19,7 +19,7 @@ use super::{LoginMessage, LoginReceived};
 use crate::crypt::{Random, SessionKey};
 use crate::types::{Array, Str};
 
-/// What to do, and what the server reports.
+/// What to do and what the server reports.
 #[derive(Debug)]
 pub enum MarginClientAction {
     /// Send this message.
@@ -179,7 +179,7 @@ impl MarginClient {
         });
     }
 
-    /// Does nothing before the session is open.
+    /// Queues a command. Does nothing before the session is open.
     fn command(&mut self, message: impl Into<MarginClientMessage<'static>>) {
         if self.is_open() {
             self.send(message);

@@ -115,7 +115,7 @@ pub struct CharacterData {
     pub inventory: Vec<InventoryItem>,
     /// The abilities that are loaded; at least "Awakened", 0x80000800 plus the level.
     pub loaded_abilities: Vec<Ability>,
-    /// The abilities that it knows; at least the same one.
+    /// The abilities that it knows; at least "Awakened".
     pub known_abilities: Vec<Ability>,
     /// The hardlines that it knows.
     pub hardlines: Vec<Hardline>,
@@ -164,7 +164,7 @@ enum Step {
     Open,
     /// The session is open, and a query to the owner of characters is pending.
     Asked(Asked),
-    /// The connection is to be closed.
+    /// The connection must be closed.
     Closed,
 }
 

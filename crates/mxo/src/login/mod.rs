@@ -12,10 +12,10 @@
 //! | [`AuthServer`], [`AuthClient`] | exchange name and password for a certificate |
 //! | [`MarginServer`], [`MarginClient`] | exchange the certificate for a session, then manage characters |
 //!
-//! A driver feeds bytes to the connection, each [`LoginReceived`] to the machine, and carries out
-//! the machine's actions with the connection's [`LoginSender`]. The machines take random numbers
-//! from [`Random`](crate::crypt::Random), and the time as an argument. Without the feature `login`, only
-//! the messages and the connection exist.
+//! A driver feeds bytes to the connection and each [`LoginReceived`] to the machine, and carries
+//! out the machine's actions with the connection's [`LoginSender`]. The machines take random numbers
+//! from [`Random`](crate::crypt::Random) and the time as an argument. Without the feature `login`,
+//! only the messages and the connection exist.
 //!
 //! Both ends of a login at the auth server, without connections:
 //!
@@ -246,7 +246,7 @@ impl<'d> LoginMessage<'d> {
     /// messages without a known layout are kept as bytes.
     ///
     /// # Errors
-    /// Incomplete, or malformed.
+    /// Incomplete or malformed.
     pub fn decode_strictly(bytes: &'d [u8], channel: Channel, from: Side) -> Result<Self> {
         let mut reader = Reader::new(bytes);
         let opcode = reader.u8("opcode")?;
@@ -313,7 +313,7 @@ impl<'d> LoginMessage<'d> {
         };
         match is_right {
             true => Ok(()),
-            false => Err(Error::value(format!("a message of the {from}"), "another message")),
+            false => Err(Error::value(format!("a message from the {from}"), "a different message")),
         }
     }
 

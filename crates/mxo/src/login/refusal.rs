@@ -19,7 +19,7 @@ pub enum LoginRefusal {
     /// The client encrypted its request with another server's key, or did not encrypt it properly:
     /// its `pubkey.dat` does not belong to this server.
     OtherServerKey,
-    /// The client's proof cannot be decrypted, or answers another challenge.
+    /// The client's proof cannot be decrypted or answers another challenge.
     WrongProof,
     /// The server's public key is not signed by the signing key that the client trusts.
     UnsignedKey,

@@ -27,7 +27,7 @@ use crate::frame::{Channel, MAX_RPC_BYTES, MarginText, TcpFrame};
 pub struct LoginRelayConfig {
     /// The sessions whose keys are known.
     pub sessions: Arc<[KnownSession]>,
-    /// The limits on bytes queued for each side, and on those kept from each side.
+    /// The limits on bytes queued for each side and on those kept from each side.
     pub bounds: Bounds,
     /// The time limit for the client's first message (`Timer::Setup`). Default 15 s, longer than servers
     /// wait.
@@ -58,7 +58,7 @@ pub struct Passage {
     pub(super) is_sealed: bool,
     /// Its first byte, decrypted.
     opcode: u8,
-    /// The sender's clock, if it was decrypted.
+    /// The sender's clock, if the message was decrypted.
     time: u32,
     /// Its frame in the buffer of its stream.
     pub(super) frame: Range<usize>,
@@ -73,7 +73,7 @@ pub(super) struct Relay {
     is_encrypted: bool,
     /// Whether the challenge was forwarded.
     has_challenged: bool,
-    /// The given sessions, until they were tried.
+    /// The given sessions, until they have been tried.
     sessions: Arc<[KnownSession]>,
     session: Option<KnownSession>,
     /// Whether no key fits.
@@ -90,12 +90,12 @@ pub(super) struct Relay {
 }
 
 impl Passage {
-    /// A message that this role need not forward.
+    /// A message that is only reported, because this role does not forward it.
     pub(super) fn reported(side: Side, channel: Channel, encrypted: bool, is_sealed: bool) -> Self {
         Self { side, channel, encrypted, is_sealed, opcode: 0, time: 0, frame: 0..0 }
     }
 
-    /// Checks that it may be replaced or dropped as decided.
+    /// Checks that the message may be replaced or dropped as decided.
     pub(super) fn check(&self, out: &Outgoing, decision: &Decision<'_>) -> Result<(), SendError> {
         let Decision::Instead(body) = decision else { return Ok(()) };
         if self.is_sealed {
@@ -115,7 +115,7 @@ impl Passage {
         match is_known || opcode == self.opcode {
             true => Ok(()),
             false => {
-                let wanted = format!("a message of the {}", self.side);
+                let wanted = format!("a message from the {}", self.side);
                 Err(Error::value(wanted, format!("the unknown opcode {opcode:#04x}")))
             }
         }
@@ -178,7 +178,7 @@ impl Relay {
         let channel = match self.channel {
             Some(channel) => channel,
             None => {
-                let error = || Error::malformed("the beginning of a login", "another message");
+                let error = || Error::malformed("the beginning of a login", "a different message");
                 *self.channel.insert(channel_of(side, wire).ok_or_else(error)?)
             }
         };
@@ -300,13 +300,13 @@ impl Relay {
         Ok(wire.into_bytes())
     }
 
-    /// Checks a message to add, and frames it as if this side had sent it.
+    /// Checks a message to add and frames it as if this side had sent it.
     fn added(&mut self, from: Side, body: &[u8]) -> Result<Vec<u8>, SendError> {
         let channel = self.channel.ok_or(SendError::NotEstablished)?;
         LoginMessage::decode_strictly(body, channel, from).map_err(SendError::Encode)?;
         let encrypted = channel == Channel::Margin;
         frame_length(body, encrypted).map_err(SendError::Encode)?;
-        // The sender's clock, or at least the other side's.
+        // The later of the two sides' clocks.
         let clock = self.times[from.index()].max(self.times[from.other().index()]);
         self.framed(body, encrypted.then_some(clock)).map_err(SendError::Encode)
     }
@@ -327,7 +327,7 @@ impl LoginConnection {
     /// [`Inject`]. The seed must come from the operating system's random generator.
     ///
     /// * Unchanged messages are forwarded byte for byte, and so are encrypted ones without a key, which
-    ///   can be dropped, but not replaced.
+    ///   can be dropped but not replaced.
     /// * On the margin channel, messages are read with one of the given sessions, or with the key that
     ///   `with_keys` lets the relay learn. Replaced and added messages are encrypted with the same key,
     ///   and a fresh initialisation vector.
@@ -414,7 +414,7 @@ impl LoginConnection {
         is_torn
     }
 
-    /// Relays: reports a fault, and forwards the rest of the stream unread, or the rest of both
+    /// Relays: reports a fault and forwards the rest of the stream unread, or the rest of both
     /// streams if they are not a login's. `wire` has already been read.
     fn give_up(&mut self, side: Side, error: Error, wire: Option<Vec<u8>>) {
         self.events.push_back(Event::Fault { side, error });
@@ -437,7 +437,7 @@ impl Inject for LoginSender {
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
         let side = to.other();
         let forwarding = self.half.open_relay()?;
-        // It must not overtake the certificate or the challenge.
+        // The message must not overtake the certificate or the challenge.
         let is_early = |piece: &Passage| piece.channel == Channel::Margin && !piece.encrypted;
         let in_setup = forwarding.keeps(is_early);
         let readable = forwarding.check_readable(side);

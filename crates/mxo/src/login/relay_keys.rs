@@ -41,7 +41,7 @@ use crate::types::Bytes16;
 pub enum LoginKeys {
     /// The server's own private key.
     Server(Box<PrivateKey>),
-    /// A key of the relay's own, in place of the server's.
+    /// The relay's own key, in place of the server's.
     Own(Box<OwnLoginKeys>),
 }
 
@@ -52,7 +52,7 @@ pub struct OwnLoginKeys {
     pub key: PrivateKey,
     /// Its public half, signed by a key that clients trust.
     pub public_key: PublicKeyFile,
-    /// The server's public key. Without it, the relay asks the server, and trusts the reply.
+    /// The server's public key. Without it, the relay asks the server and trusts the reply.
     pub server: Option<PublicKeyFile>,
 }
 
@@ -71,7 +71,7 @@ impl LoginKeys {
 pub struct KnownAccount {
     /// The certificate, as the server has signed it.
     pub certificate: SignedCertificate,
-    /// The private key that belongs to it.
+    /// The private key that belongs to the certificate.
     pub key: PrivateKey,
 }
 
@@ -88,7 +88,7 @@ impl PartialEq for KnownAccount {
 pub enum SecretFault {
     /// The client encrypted its request with another server key.
     OtherServerKey,
-    /// The server did not send its public key, for which the relay must encrypt the request.
+    /// The server did not send its public key, with which the relay must encrypt the request.
     NoServerKey,
     /// The server's reply does not contain the user key that its certificate names.
     InvalidUserKey,
@@ -103,7 +103,7 @@ impl fmt::Display for SecretFault {
         f.write_str(match self {
             Self::OtherServerKey => {
                 "the request is not encrypted with the given key; the client needs the pubkey.dat \
-                 that belongs to it"
+                 that belongs to that key"
             }
             Self::NoServerKey => {
                 "the server did not send its public key; pass its pubkey.dat to the relay"
@@ -117,7 +117,7 @@ impl fmt::Display for SecretFault {
     }
 }
 
-/// How many requests of a connection are decrypted: clients send one.
+/// How many requests per connection are decrypted: clients send one.
 const MAX_OPENED: usize = 4;
 /// The maximum number of unread bytes while the relay waits for the account.
 const MAX_WAITING_BYTES: usize = 64 << 10;
@@ -141,7 +141,7 @@ pub(super) struct RelayKeys {
     account: AccountSearch,
 }
 
-/// The account of a connection to the margin server, which another connection has revealed.
+/// The search for the account of a connection to the margin server; another connection reveals it.
 #[derive(Debug)]
 enum AccountSearch {
     /// No certificate has arrived.

@@ -83,7 +83,7 @@ impl Certificate {
     /// The certificate of an account.
     ///
     /// # Errors
-    /// A value error for a name that does not fit, or a key that is not a user key.
+    /// A value error for a name that does not fit or a key that is not a user key.
     pub fn new(
         user_id: u32,
         name: &str,
@@ -101,7 +101,8 @@ impl Certificate {
             expires,
             reserved: [0; 32],
             exponent: BigU16(EXPONENT),
-            modulus: modulus.map_err(|_| Error::value("a user key", "another key"))?,
+            modulus: modulus
+                .map_err(|_| Error::value("a user key", "a key of a different size"))?,
             created,
         })
     }

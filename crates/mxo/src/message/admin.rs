@@ -65,7 +65,7 @@ impl Delete {
         Ok(Self { flags, views })
     }
 
-    /// Writes the view ID of the AdminView, and the deletion.
+    /// Writes the AdminView's view ID and the deletion.
     ///
     /// # Errors
     /// A value error for other flags, the view IDs 0 and 1, and more than 65,535 views.
@@ -105,8 +105,8 @@ impl Delete {
     }
 }
 
-/// An update of a view whose create may not have arrived, which the client keeps until then. Sent
-/// by servers only.
+/// An update of a view whose create may not have arrived; the client keeps the update until then.
+/// Sent by servers only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingUpdate<'d> {
     /// The flags: `02`. The upper bits are unknown.
@@ -175,7 +175,7 @@ impl<'d> PendingUpdate<'d> {
         Ok(Self { flags, target, data })
     }
 
-    /// Writes the view ID of the AdminView, and the update with its length.
+    /// Writes the AdminView's view ID and the update with its length.
     ///
     /// # Errors
     /// A value error for other flags, the view IDs 0 and 1, and more data than the length can
@@ -223,8 +223,9 @@ impl<'d> PendingUpdate<'d> {
                     let given = json::bytes(data).map_err(|error| error.inside("data"))?;
                     if given != made {
                         let wanted = "the bytes of the update";
-                        let error = Error::value(wanted, format!("{} others", given.len()));
-                        return Err(error.inside("data").hint("omit one of them"));
+                        let error =
+                            Error::value(wanted, format!("{} different bytes", given.len()));
+                        return Err(error.inside("data").hint("omit `data` or `update`"));
                     }
                 }
                 made
@@ -243,7 +244,7 @@ impl<'d> PendingUpdate<'d> {
 /// Writes the AdminView's ID and the flags, if the flags match the command.
 fn head(flags: u8, command: u8, writer: &mut Writer) -> Result<()> {
     if flags & COMMAND != command {
-        let wanted = format!("flags with the lowest two bits {command}");
+        let wanted = format!("flags whose lowest two bits are {command}");
         return Err(Error::value(wanted, format!("{flags:#04x}")).inside("flags"));
     }
     writer.u16(ADMIN_VIEW);

@@ -146,7 +146,7 @@ impl<'d> Create<'d> {
         Ok((properties, new_view, tail))
     }
 
-    /// The class that determines the properties, and whether it is a guess.
+    /// The class that determines the properties and whether it is a guess.
     #[inline]
     fn class<'n, T>(
         reader: &Reader<'d, T>,
@@ -170,15 +170,15 @@ impl<'d> Create<'d> {
         Err(Fault::UnknownGoid.at(reader, head.encoded_len(), found).inside("goid"))
     }
 
-    /// Writes the view ID of the AdminView, and the create.
+    /// Writes the AdminView's view ID and the create.
     ///
     /// # Errors
     /// A value error if flags and world object ID do not match, for the view IDs 0 and 1, for more
     /// than 255 properties, and for properties that the class does not have or that do not fit.
     pub fn encode(&self, objects: &Objects, writer: &mut Writer) -> Result<()> {
-        let class = objects
-            .class(self.class)
-            .ok_or_else(|| Error::value("a class of these tables", "a class of other tables"))?;
+        let class = objects.class(self.class).ok_or_else(|| {
+            Error::value("a class from these tables", "a class from other tables")
+        })?;
         if self.new_view <= ADMIN_VIEW {
             return Err(Fault::BadViewId.value(self.new_view.to_string()).inside("new_view"));
         }
@@ -222,7 +222,7 @@ impl<'d> Create<'d> {
         let count = fields.take_optional("count");
         let order = objects
             .class(class)
-            .ok_or_else(|| Error::value("a class of these tables", "a class of other tables"))?
+            .ok_or_else(|| Error::value("a class from these tables", "a class from other tables"))?
             .create();
         let given = fields.given("properties")?;
         let properties = Properties::from_json(given, fields.take_optional("padding"), order)
@@ -284,10 +284,10 @@ impl CreateHead {
         Ok(Self { flags, goid, world_id, spawn_seq, count })
     }
 
-    /// Writes the view ID of the AdminView, and everything up to the count.
+    /// Writes the AdminView's view ID and everything up to the count.
     ///
     /// # Errors
-    /// A value error if the flags are not those of a create, or do not match the world object ID.
+    /// A value error if the flags are not those of a create or do not match the world object ID.
     pub(super) fn encode(&self, writer: &mut Writer) -> Result<()> {
         if self.flags & COMMAND != CREATE {
             let error = Error::value("the flags of a create", format!("{:#04x}", self.flags));

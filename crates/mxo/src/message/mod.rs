@@ -70,7 +70,7 @@ fn class_from_json(json: &Json, known: Option<ClassId>, objects: &Objects) -> Re
     match known.filter(|known| *known != class).and_then(|known| objects.class(known)) {
         None => Ok(class),
         Some(known) => {
-            let wanted = format!("{}, the class that is known", known.name());
+            let wanted = format!("{}, the known class", known.name());
             let error = Error::value(wanted, name.to_owned()).inside("class");
             Err(error.hint("omit it to have it filled in"))
         }

@@ -70,7 +70,7 @@ impl Movement {
             | flag(self.position.is_some(), POSITION)
     }
 
-    /// Reads a movement, and reports it to the trace as the record `movement`. `own` states whether
+    /// Reads a movement and reports it to the trace as the record `movement`. `own` states whether
     /// it is of the client's own view.
     pub(super) fn decode<'n, T: Trace<'n>>(
         reader: &mut Reader<'_, T>,
@@ -117,7 +117,7 @@ impl Movement {
         let timed = (own || scripted) && from == Side::Server && self.position.is_some();
         if timed != self.time.is_some() {
             let wanted = if timed {
-                "a time after a position, from a server, for the client's own view or with a script"
+                "a time, because the position is from a server and is the client's own or has a script"
             } else {
                 "no time"
             };
@@ -125,7 +125,7 @@ impl Movement {
             return Err(Error::value(wanted, found).inside("time"));
         }
         if self.script.is_some() != (scripted && from == Side::Server) {
-            let wanted = "a script from a server, together with a script counter";
+            let wanted = "a script if and only if a server sends a script counter";
             let found = if self.script.is_some() { "a script" } else { "none" };
             return Err(Error::value(wanted, found).inside("script"));
         }

@@ -6,8 +6,7 @@ use super::create::NORMAL;
 use super::operation::Operation;
 use super::section::Section;
 
-/// Something unusual, which is kept and written again. No peer, or only some peers, have been seen
-/// to send it.
+/// Something unusual that is kept and written again. Few peers, if any, have been seen to send it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Oddity {
@@ -80,9 +79,9 @@ impl fmt::Display for Oddity {
                 f.write_str("an object that is not normal: bit 3 of the flags is clear")
             }
             Self::Tail(tail) => write!(f, "a create that ends with {tail:#04x} instead of 0"),
-            Self::Padding(1) => f.write_str("1 presence byte more than needed"),
+            Self::Padding(1) => f.write_str("1 more presence byte than needed"),
             Self::Padding(count) => write!(f, "{count} more presence bytes than needed"),
-            Self::NothingDeleted => f.write_str("a deletion of no views"),
+            Self::NothingDeleted => f.write_str("a deletion without views"),
             Self::NothingUpdated => f.write_str("an update without blocks"),
             Self::Unterminated => f.write_str("no end marker (view ID 0)"),
         }

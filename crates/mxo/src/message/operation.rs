@@ -152,8 +152,8 @@ impl<'d> Operation<'d> {
     /// Writes the operation, preceded by its view ID.
     ///
     /// # Errors
-    /// A value error for values that cannot be written; [`Fault::BadViewId`] for any view but its
-    /// own from a client.
+    /// A value error for values that cannot be written; [`Fault::BadViewId`] if a client writes to
+    /// any view but its own.
     pub fn encode(&self, objects: &Objects, from: Side, writer: &mut Writer) -> Result<()> {
         if from == Side::Client && self.view() != OWN_VIEW {
             let error = Fault::BadViewId.value(format!("{} from a client", self.view()));
@@ -198,7 +198,10 @@ impl<'d> Operation<'d> {
     ) -> Result<Operation<'static>> {
         let mut parts = json.json().as_object().into_iter().flatten();
         let (Some((name, value)), None) = (parts.next(), parts.next()) else {
-            return Err(json::expected("an object with one operation, by its name", &json));
+            return Err(json::expected(
+                "an object with one member, named after its operation (such as \"create\")",
+                &json,
+            ));
         };
         let given = json.at(value);
         let operation = match name {

@@ -132,7 +132,7 @@ impl<'d> Properties<'d> {
         Properties { list: self.list.into_iter().map(owned).collect(), padding: self.padding }
     }
 
-    /// Reads presence bytes and values, and reports them to the trace as the record `properties`,
+    /// Reads presence bytes and values and reports them to the trace as the record `properties`,
     /// followed by `padding` if there is any.
     ///
     /// # Errors
@@ -152,7 +152,7 @@ impl<'d> Properties<'d> {
         let mut list = Vec::with_capacity(room.min(order.len()));
         let groups = reader.record("properties", |reader| values(reader, order, &mut list))?;
         let needed = list.last().map_or(0, |last| last.index() / BITS) + 1;
-        // At most as many as the order has, which are few.
+        // There are at most as many presence bytes as the order has, which is few.
         let padding = u8::try_from(groups.saturating_sub(needed)).unwrap_or(u8::MAX);
         if T::ON && padding > 0 {
             let here = reader.place();
@@ -215,7 +215,7 @@ impl<'d> Properties<'d> {
     /// Reads properties by name from the record's JSON; `padding` is the JSON next to it.
     ///
     /// # Errors
-    /// A value error for names that the order does not have, and values that do not fit.
+    /// A value error for names that the order does not have and values that do not fit.
     pub fn from_json(
         json: Given<'_>,
         padding: Option<&Json>,
@@ -251,7 +251,7 @@ impl<'d> Properties<'d> {
     }
 }
 
-/// Reads the values into the list, and returns the number of presence bytes.
+/// Reads the values into the list and returns the number of presence bytes.
 #[inline]
 fn values<'d, 'n, T: Trace<'n>>(
     reader: &mut Reader<'d, T>,

@@ -5,7 +5,7 @@ use worldwire_core::{Error, Reader, Result, Trace, Value, Writer};
 
 use super::fault::Fault;
 
-/// A script. Its head determines its layout; others are unreadable.
+/// A script. Its head determines its layout; scripts with other heads are unreadable.
 ///
 /// | bytes | script |
 /// | --- | --- |
@@ -13,7 +13,7 @@ use super::fault::Fault;
 /// | `40 00 29 id:u32 unknown1:u16` | an animation or effect |
 /// | `c0 00 74 unknown1:u16` | the character leaves |
 ///
-/// Unverified: whether the first two bytes of the heads have a meaning of their own.
+/// Unverified: whether the first two bytes of the heads have a separate meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Script {
@@ -69,7 +69,7 @@ impl Script {
         }
     }
 
-    /// Reads a script, and reports it to the trace as the record `script`.
+    /// Reads a script and reports it to the trace as the record `script`.
     pub(super) fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'_, T>) -> Result<Self> {
         reader.record("script", |reader| {
             let start = reader.place_if_on();
@@ -145,6 +145,6 @@ impl Script {
             };
             return read(inner).map_err(|error: Error| error.inside(name));
         }
-        Err(Error::value("emote, effect or jack_out", "another script"))
+        Err(Error::value("emote, effect or jack_out", "a different script"))
     }
 }

@@ -16,7 +16,7 @@ pub const MAX_OPERATIONS: usize = 32_768;
 
 /// An object section.
 ///
-/// An unreadable [`Operation`] contains all remaining bytes, and is the last one. Only an
+/// An unreadable [`Operation`] contains all remaining bytes and is the last one. Only an
 /// unreadable create can be followed by further creates, because their heads can be found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Section<'d> {
@@ -27,11 +27,12 @@ pub struct Section<'d> {
 }
 
 impl<'d> Section<'d> {
-    /// Reads a section, and reports it to the trace. This leaves the reader after the section.
+    /// Reads a section and reports it to the trace. This leaves the reader after the section.
     ///
     /// # Errors
-    /// [`Fault::of`] identifies the broken rule; [`Fault::Truncated`] is an incomplete error. The
-    /// limit on operations. Do not apply any part of a section that failed.
+    /// [`Fault::of`] identifies the broken rule; [`Fault::Truncated`] is an incomplete error.
+    /// Exceeding the limit on operations is an error too. Do not apply any part of a section that
+    /// failed.
     pub fn decode<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         context: &Context<'n, '_>,

@@ -60,7 +60,7 @@ impl<'d> Update<'d> {
     /// The mask of the blocks that are present.
     ///
     /// # Errors
-    /// A value error if the class is not in these tables, or does not have such blocks.
+    /// A value error if the class is not in these tables or does not have such blocks.
     pub fn mask(&self, objects: &Objects) -> Result<u8> {
         let class = objects.class(self.class).ok_or_else(no_class)?;
         let blocks = Blocks::of(class, self.view);
@@ -88,7 +88,7 @@ impl<'d> Update<'d> {
         from: Side,
     ) -> Result<Self> {
         let Some(class) = objects.class(viewed.class) else {
-            return Err(Fault::UnknownView.at(reader, 0, "a class of other tables"));
+            return Err(Fault::UnknownView.at(reader, 0, "a class from other tables"));
         };
         if T::ON {
             let here = reader.place();
@@ -286,7 +286,7 @@ impl Updates {
 
 #[cold]
 fn no_class() -> Error {
-    Error::value("a class of these tables", "a class of other tables")
+    Error::value("a class from these tables", "a class from other tables")
 }
 
 /// Checks an optional JSON number against the value that the other fields imply.

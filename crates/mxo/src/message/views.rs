@@ -72,7 +72,7 @@ pub struct Rules {
 impl Rules {
     /// The rules of a server or client.
     pub const STRICT: Self = Self { unterminated: false, keep_unknown: false, guess: false };
-    /// The rules of an observer, which does not know everything. It does not guess.
+    /// The rules of an observer, which does not know everything but does not guess either.
     pub const LENIENT: Self = Self { unterminated: true, keep_unknown: true, guess: false };
 }
 

@@ -13,7 +13,7 @@
 //! use worldwire_mxo::types::Value;
 //!
 //! let mut replica = Replica::new(Arc::new(Objects::built_in()));
-//! // A door is created as view 3, and then closed.
+//! // A door is created as view 3 and then closed.
 //! replica.receive(
 //!     &[
 //!         3, 1, 0, 0x0c, 0x9f, 1, 1, 0xcd, 0xab, 1, 0x80, 0x40, 0x34, 8, 0, 0, 3, 0, 0, //
@@ -75,7 +75,7 @@ const PENDING_OVERHEAD: usize = 16;
 pub enum Notice {
     /// A repeated create of an existing view with the same object. Nothing changed.
     CreatedAgain(u16),
-    /// A create of an existing view with another object, which replaced the old one.
+    /// A create of an existing view with a different object, which replaced the old one.
     Replaced(u16),
     /// A deletion of a view that does not exist.
     DeletedUnknown(u16),
@@ -113,7 +113,7 @@ pub struct Replica {
     /// Pending updates of views that do not exist yet, in order of arrival.
     pending: BTreeMap<u16, PendingQueue>,
     pending_bytes: usize,
-    /// The previous object of each ID, and until when it had the ID.
+    /// The previous object with each ID, and until when it had the ID.
     previous: BTreeMap<u16, PreviousView>,
     /// The packets from each side that are missing, by [`Side::index`], and the current packet.
     missing: [Missing; 2],
@@ -205,15 +205,15 @@ impl Replica {
     pub fn packet(&mut self, from: Side, number: SequenceNumber, time: u32) {
         let count = self.missing[from.index()].note(number, time);
         self.now = Some(PacketStamp { from, count });
-        // These ended so long ago that anything that can still arrive is newer.
+        // These views ended so long ago that anything that can still arrive is newer.
         if self.previous.len() > self.bounds.views / 2 {
             let newest = self.missing[Side::Server.index()].newest().unwrap_or(0);
             self.previous.retain(|_, previous| previous.until + u64::from(MAX_NEWER) >= newest);
         }
     }
 
-    /// Takes the acknowledgements of a client's packet, which tell whether a missing packet from
-    /// the server has arrived, and may have replaced views. Until then, and if it has, updates of
+    /// Takes the acknowledgements of a client's packet, which show whether a missing packet from
+    /// the server has arrived and may have replaced views. Until then, and if it has, updates of
     /// older views are guesses.
     pub fn acknowledged(&mut self, sequence: SequenceWord) {
         let [client, server] = &mut self.missing;
@@ -436,7 +436,8 @@ impl Replica {
         }
         self.views.insert(id, View::new(create, &self.objects, stamp));
         for (count, data) in self.take_pending(id, u64::MAX) {
-            // It waited for this create, so it applies after it, even if its packet is older.
+            // The data waited for this create, so it applies after the create, even if its packet
+            // is older.
             self.apply_pending(
                 id,
                 &data,

@@ -19,7 +19,8 @@ pub(super) struct PacketStamp {
 type Last = [u64; 2];
 
 impl PacketStamp {
-    /// Whether this packet is not older than the same side's last one. If so, it becomes the last.
+    /// Whether this packet is at least as new as the same side's last one. If so, it becomes the
+    /// last.
     fn replaces(self, last: &mut Last) -> bool {
         let [client, server] = last;
         let last = match self.from {
@@ -102,7 +103,7 @@ impl View {
         count < self.created
     }
 
-    /// Whether a packet was sent after the view's create.
+    /// Whether the view was created before a packet was sent.
     pub(super) const fn is_older_than(&self, count: u64) -> bool {
         self.created < count
     }

@@ -60,11 +60,11 @@ pub(super) struct Client {
     pub(super) made: Traffic,
 }
 
-/// How far a tick has worked through the lists.
+/// The progress of a tick through the lists.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Plan {
     pub(super) tick: u64,
-    /// Bytes that are left.
+    /// The bytes that the client may still be sent in this tick.
     pub(super) left: usize,
     pub(super) creates: usize,
     pub(super) updates: usize,
@@ -130,7 +130,7 @@ impl Client {
         true
     }
 
-    /// An object came into range.
+    /// Handles an object that came into range.
     pub(super) fn request_view(&mut self, object: u32, world: &mut World, config: &Config) {
         if self.has_view(object) {
             return;
@@ -148,7 +148,7 @@ impl Client {
         self.creates.push(Listed { key: 0, slot, generation });
     }
 
-    /// An object left the range or the world.
+    /// Handles an object that left the range or the world.
     pub(super) fn drop_view(
         &mut self,
         slot: u32,
@@ -193,7 +193,7 @@ impl Client {
         }
     }
 
-    /// It is known that the client no longer has the view.
+    /// Frees the slot of a view that the client is known to have deleted.
     fn free(&mut self, slot: u32, world: &mut World, config: &Config) {
         let view = self.views.at(slot);
         let (id, object, given_up) = (view.id, view.object, view.given_up);
@@ -228,7 +228,7 @@ impl Client {
         self.own == Some(object) || self.viewpoint(world).is_some_and(near)
     }
 
-    /// Values of a view changed.
+    /// Marks values of a view as changed.
     #[inline]
     pub(super) fn mark(&mut self, slot: u32, fresh: &[Mask; 2], tick: u64) {
         let view = self.views.at_mut(slot);
@@ -239,7 +239,7 @@ impl Client {
         }
     }
 
-    /// A section has arrived.
+    /// Handles the arrival of a section.
     pub(super) fn deliver(&mut self, section: u64, world: &mut World, config: &Config) {
         let was_open = match self.log.outcome(section) {
             Some(Outcome::Open) => true,
@@ -281,7 +281,7 @@ impl Client {
         self.log.trim();
     }
 
-    /// A section is considered lost.
+    /// Handles a section that is considered lost.
     pub(super) fn lose(&mut self, section: u64, world: &mut World, config: &Config) {
         if self.log.outcome(section) != Some(Outcome::Open) {
             return;
@@ -318,7 +318,7 @@ impl Client {
         }
     }
 
-    /// A lost section can no longer arrive.
+    /// Handles a lost section that can no longer arrive.
     fn expire(&mut self, section: u64, world: &mut World, config: &Config) {
         if self.log.outcome(section) != Some(Outcome::Lost) {
             return;
@@ -350,7 +350,7 @@ impl Client {
         self.log.trim();
     }
 
-    /// A packet has arrived.
+    /// Handles the arrival of a packet.
     pub(super) fn arrive(&mut self, number: u64, world: &mut World, config: &Config) {
         match self.log.find(number) {
             Some(section) if self.log.outcome(section) != Some(Outcome::Expired) => {
@@ -468,7 +468,7 @@ impl Client {
         }
     }
 
-    /// The pending section was never sent.
+    /// Takes back the pending section, which was never sent.
     pub(super) fn take_back(&mut self, world: &mut World, config: &Config) {
         while let Some(entry) = self.log.take_back() {
             let Some(view) = self.views.same(entry.slot, entry.generation) else { continue };
@@ -528,7 +528,7 @@ pub(super) fn needs_create(view: &View) -> bool {
     }
 }
 
-/// Whether a deletion must be sent, and can be.
+/// Whether a deletion must and can be sent.
 ///
 /// A plain update that arrives after the deletion is unreadable, as is everything after it, so the
 /// deletion waits for those updates. A deletion that a create may overtake is sent again once

@@ -8,14 +8,14 @@ use super::view::{View, ViewState};
 use super::{ClientId, ObjectId, Point, Replicator, Traffic, limit};
 use crate::message::{ADMIN_VIEW, Context, Fault, Movement, OWN_VIEW, Section, Viewed, Views};
 
-/// A view that a client has, or is to get.
+/// A view that a client has or is to get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewInfo {
     /// The view ID; 0 before its create is sent.
     pub id: u16,
     /// Distinguishes successive objects with the same view ID.
     pub spawn_seq: u8,
-    /// How far the view has got.
+    /// The state of the view.
     pub state: ViewState,
     /// The object; `None` while the view is being deleted.
     pub object: Option<ObjectId>,
@@ -69,7 +69,7 @@ impl Replicator {
             Some(owner) if owner == client => return Ok(()),
             Some(_) => {
                 return Err(Error::value(
-                    "an object that is nobody's character",
+                    "an object that no other client plays",
                     "another client's character",
                 ));
             }
@@ -174,7 +174,7 @@ impl Replicator {
         })
     }
 
-    /// The views of an object that are not being deleted, and the clients that have them.
+    /// The views of an object that are not being deleted and the clients that have them.
     pub fn viewers(&self, object: ObjectId) -> Result<impl Iterator<Item = (ClientId, ViewInfo)>> {
         let index = self.object_index(object)?;
         let viewers = &self.world.objects[index as usize].viewers;

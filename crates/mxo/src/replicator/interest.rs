@@ -21,7 +21,7 @@ type Cell = [i64; 2];
 struct Grid {
     width: f64,
     buckets: Vec<Vec<u32>>,
-    /// Each item's cell, and its index in the bucket.
+    /// Each item's cell and its index in the bucket.
     at: Vec<Option<(Cell, u32)>>,
 }
 
@@ -80,7 +80,7 @@ impl Grid {
 
 fn bucket_of([x, z]: Cell) -> usize {
     let mixed = x.wrapping_mul(0x9e37_79b1) ^ z.wrapping_mul(0x85eb_ca6b);
-    // The middle bits of the products are the best mixed.
+    // The middle bits of the products are mixed best.
     usize::try_from((mixed >> 8) & (BUCKETS as i64 - 1)).unwrap_or(0)
 }
 
@@ -137,7 +137,7 @@ impl Interest {
         }
     }
 
-    /// An object is new or has moved.
+    /// Records that an object is new or has moved.
     pub(super) fn object_moved(&mut self, object: u32) {
         self.moved.add(object);
     }
@@ -146,7 +146,7 @@ impl Interest {
         self.objects.put(object, None);
     }
 
-    /// A client is new, or its viewpoint has moved.
+    /// Records that a client is new, or that its viewpoint has moved.
     pub(super) fn client_moved(&mut self, client: u32) {
         self.moved_clients.add(client);
     }
@@ -233,7 +233,7 @@ impl Interest {
             let view = client.views.at(slot);
             let is_kept = match view.state {
                 None | Some(ViewState::Deleting) => true,
-                // The object has become the client's character, or has ceased to be it.
+                // The object has become the client's character or has ceased to be it.
                 _ if (view.audience == Audience::Own) != (client.own == Some(view.object)) => false,
                 _ => client.reaches(view.object, world, config.leave),
             };

@@ -78,7 +78,7 @@ impl Field {
 /// The layout of updates for an audience.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Orders {
-    /// The field at each index of the update order, and whether it is length-prefixed text.
+    /// The field at each index of the update order and whether it is length-prefixed text.
     pub(super) fields: Vec<(u16, bool)>,
     /// Whether updates can contain movement.
     pub(super) has_movement: bool,
@@ -95,7 +95,7 @@ pub(super) struct Layout {
     /// The size of the values in bytes.
     pub(super) bytes: usize,
     pub(super) orders: [Orders; 2],
-    /// The field of creates with the object's position.
+    /// The field that contains the object's position in creates.
     pub(super) position: Option<usize>,
     /// The maximum size of a create in bytes.
     max_create: usize,

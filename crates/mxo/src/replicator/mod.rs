@@ -21,7 +21,7 @@
 //!   newer packet contained them. So is anything that an older packet may have overwritten by
 //!   arriving after a newer one.
 //! * A view ID is reused only when no create, update or deletion of its last object can still
-//!   arrive. The next object with the ID has another spawn sequence.
+//!   arrive. The next object with the ID has a different spawn sequence.
 //! * The client's own character is view 2, with its own update order.
 //! * Values are stored once, whatever the number of clients, and encoded once per tick for all
 //!   clients that need the same ones.
@@ -61,7 +61,7 @@
 //!     server.tick(Duration::from_millis(50) * tick);
 //!     let mut section = Vec::new();
 //!     while server.poll(client, &mut section)? {
-//!         // A connection would send it, and return the packet's number.
+//!         // A connection would send it and return the packet's number.
 //!         let packet = u64::from(tick);
 //!         server.sent(client, packet)?;
 //!         neo.receive(&section, Side::Server, Rules::STRICT)?;
@@ -155,7 +155,7 @@ impl Replicator {
         &self.world.schema
     }
 
-    /// Advances the world to `now`, and works out which clients need which updates. Also renews
+    /// Advances the world to `now` and works out which clients need which updates. Also renews
     /// each client's budget. An earlier `now` is treated as the last one.
     pub fn tick(&mut self, now: Duration) {
         self.now = self.now.max(now);
@@ -224,7 +224,7 @@ impl Replicator {
     }
 
     /// Reports that a packet has arrived, perhaps late, after it was reported [`lost`](Self::lost).
-    /// Ignores the numbers of other packets, and repetitions.
+    /// Ignores repetitions and the numbers of other packets.
     pub fn delivered(&mut self, client: ClientId, number: u64) -> Result<()> {
         let index = self.client_index(client)?;
         let client = &mut self.clients[index as usize];

@@ -83,7 +83,7 @@ impl Replicator {
         Ok(ObjectId { index, generation: self.world.objects[index as usize].generation })
     }
 
-    /// Removes an object from the world, and deletes its views.
+    /// Removes an object from the world and deletes its views.
     pub fn despawn(&mut self, object: ObjectId) -> Result<()> {
         let index = self.object_index(object)?;
         if let Some(owner) = self.world.objects[index as usize].owner {
@@ -156,8 +156,8 @@ impl Replicator {
     }
 
     /// Sets the fields of an object's movement that are present. A position moves the object there,
-    /// as if set with [`move_to`](Self::move_to). All clients are sent the movement, including its
-    /// own.
+    /// as if set with [`move_to`](Self::move_to). All clients are sent the movement, including the
+    /// object's own client.
     ///
     /// # Errors
     /// A value error for an object that is gone or has no movement, for a script counter (servers

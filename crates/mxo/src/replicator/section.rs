@@ -289,7 +289,7 @@ impl Composer<'_> {
     }
 }
 
-/// Removes views that need not be on a list any more, and sorts the list.
+/// Removes views that no longer need to be on a list and sorts the list.
 fn reorder(
     list: &mut Vec<Listed>,
     views: &mut ViewList,

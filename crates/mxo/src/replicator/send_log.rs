@@ -79,7 +79,7 @@ struct Sent {
     /// The number of its first entry.
     first: u64,
     entries: u32,
-    /// Values that changed later are not in it.
+    /// The section's stamp. Values that changed later are not in the section.
     stamp: u64,
     outcome: Outcome,
     at: Duration,
@@ -131,7 +131,7 @@ impl SendLog {
         self.sections.push_back(Sent { number: None, first, entries: 0, stamp, outcome, at: now });
     }
 
-    /// Adds an entry to the newest section, and returns its number.
+    /// Adds an entry to the newest section and returns its number.
     #[inline]
     pub(super) fn push(&mut self, slot: u32, view: &View, content: Content) -> u64 {
         let number = self.next_entry();
@@ -149,8 +149,8 @@ impl SendLog {
         self.sections.back().is_some_and(|last| last.number.is_none())
     }
 
-    /// Removes the last entry of the newest section, which must be unsent. `None`, and the section
-    /// is removed as well, if it has none left.
+    /// Removes the last entry of the newest section, which must be unsent. If no entry is left,
+    /// removes the section and returns `None`.
     pub(super) fn take_back(&mut self) -> Option<Entry> {
         let last = self.sections.back_mut().filter(|last| last.number.is_none())?;
         if last.entries == 0 {
@@ -232,7 +232,7 @@ impl SendLog {
         })
     }
 
-    /// Sections that have been lost since the last tick expire at this time.
+    /// Lets sections that have been lost since the last tick expire at this time.
     pub(super) fn wait_until(&mut self, until: Duration) {
         let unset = self.late.iter_mut().rev().take_while(|(until, _)| until.is_none());
         unset.for_each(|(room, _)| *room = Some(until));

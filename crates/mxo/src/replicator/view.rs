@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::layout::{Audience, Mask};
 use crate::message::{FIRST_VIEW, OWN_VIEW};
 
-/// How far a view has got.
+/// The state of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewState {
     /// Its create has not been sent; it has no ID yet.
@@ -24,7 +24,7 @@ pub(super) const NO_ENTRY: u64 = u64::MAX;
 /// A view. Section counts refer to this client's log.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
-    /// Grows when the slot is reused for another view.
+    /// Increases when the slot is reused for another view.
     pub(super) generation: u32,
     /// `None` for a free slot.
     pub(super) state: Option<ViewState>,
@@ -67,7 +67,7 @@ pub(super) struct View {
 }
 
 impl View {
-    /// A late arrival may have brought back what a deletion removed.
+    /// Records that a late arrival may have brought back what a deletion removed.
     pub(super) fn mark_unclean(&mut self, next_entry: u64) {
         self.is_gone = false;
         self.clean_from = next_entry;
@@ -149,7 +149,7 @@ impl ViewList {
     }
 }
 
-/// The view IDs in use, and the last spawn sequence of each.
+/// The view IDs in use and the last spawn sequence of each.
 #[derive(Debug)]
 pub(super) struct Ids {
     taken: Vec<u64>,
@@ -247,7 +247,7 @@ mod tests {
         for _ in 0..252 {
             ids.next_seq(9);
         }
-        // The counter reaches the last sequence of view 3, and skips it.
+        // The counter reaches the last sequence of view 3 and skips it.
         assert_eq!([10, 11, 3].map(|id| ids.next_seq(id)), [1, 2, 4]);
     }
 }

@@ -16,10 +16,10 @@ use crate::message::{Create, Movement, Properties, Update};
 use crate::schema::{ClassId, Objects};
 use crate::types::text;
 
-/// An object, or a free slot for one.
+/// An object or a free slot for one.
 #[derive(Debug, Default)]
 pub(super) struct Object {
-    /// Grows when the index is reused for another object.
+    /// Increases when the index is reused for another object.
     pub(super) generation: u32,
     pub(super) alive: bool,
     pub(super) class: u16,
@@ -35,7 +35,7 @@ pub(super) struct Object {
     present: [u64; 4],
     /// When each field was set, including the movement fields: see [`World::stamp`].
     changed: Box<[u64]>,
-    /// Grows with every change.
+    /// Increases with every change.
     version: u64,
     /// The changes since the last tick, for each audience.
     pub(super) fresh: [Mask; 2],
@@ -64,7 +64,7 @@ struct Form {
 /// The index of the create's form; the forms of updates are numbered by audience.
 const CREATE: usize = 2;
 
-/// All objects, and the memory to encode them.
+/// All objects and the memory to encode them.
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) schema: Arc<Objects>,
@@ -75,7 +75,8 @@ pub(super) struct World {
     pub(super) positions: Vec<Point>,
     pub(super) free: Vec<u32>,
     pub(super) tick: u64,
-    /// Grows with every section. A value with a later stamp than a section is not in that section.
+    /// Increases with every section. A value with a later stamp than a section is not in that
+    /// section.
     pub(super) stamp: u64,
     /// Objects with fresh changes.
     pub(super) changed: Vec<u32>,
@@ -166,7 +167,7 @@ impl World {
         self.freshen(index, bits);
     }
 
-    /// Sets the fields of a movement that are present. `by_owner` is whether the object's own
+    /// Sets the fields of a movement that are present. `by_owner` states whether the object's own
     /// client reported them.
     pub(super) fn set_movement(&mut self, index: u32, new: &Movement, by_owner: bool) {
         let object = &mut self.objects[index as usize];
@@ -256,7 +257,7 @@ impl World {
         if audience == Audience::Own { mask & !object.muted } else { mask }
     }
 
-    /// Which of these changed after a stamp.
+    /// Which of these values changed after a stamp.
     pub(super) fn changed_since(
         &self,
         index: u32,

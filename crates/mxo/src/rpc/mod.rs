@@ -95,8 +95,8 @@ pub(crate) fn decode_fields<'n, T: Trace<'n>>(
     })
 }
 
-/// Writes the data that the JSON of a record `fields` describes, after an opcode. If only the opcode
-/// was changed, the fields keep the layout of the message that they come from.
+/// Writes the data after an opcode, given the JSON of a record `fields`. If only the opcode was
+/// changed, the fields keep the layout of the message that they come from.
 pub(crate) fn fields_from_json(
     json: Given<'_>,
     opcode: u16,
@@ -127,7 +127,7 @@ pub(crate) fn fields_from_json(
 
 #[cold]
 fn unknown() -> Error {
-    Error::value("`data`: this opcode has no known layout", "`fields`")
+    Error::value("`data`, because this opcode has no known layout", "`fields`")
 }
 
 /// Generates a message of known layout.

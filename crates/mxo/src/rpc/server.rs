@@ -28,7 +28,7 @@ offset_record! {
 }
 
 offset_record! {
-    /// Shows a text, or one of the client's own messages.
+    /// Shows a text or one of the client's own messages.
     pub struct ChatMessage<'a> after 1 {
         /// How it is shown.
         scope "scope": ChatScope,
@@ -135,7 +135,7 @@ messages! {
     /// Loads a world. The client answers with `ReadyForSpawn`.
     0x06 LoadWorld<'a>;
 
-    /// Shows a text, or one of the client's own messages.
+    /// Shows a text or one of the client's own messages.
     0x2e ChatMessage<'a>;
 
     /// Sets an option of the client.

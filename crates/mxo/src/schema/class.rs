@@ -12,7 +12,7 @@ pub const MAX_PROPERTIES: usize = 1_024;
 
 /// The maximum length of a name in bytes.
 pub(super) const MAX_NAME: usize = 64;
-/// The maximum length of a goobj's name, or of a source.
+/// The maximum length of a goobj's name or of a source.
 const MAX_LABEL: usize = 512;
 
 /// An entry of an order: the meaning of a presence bit.
@@ -22,7 +22,7 @@ pub struct Slot {
     kind: PropertyType,
     size: u8,
     counted: bool,
-    /// Its index in the create order, or [`NOWHERE`].
+    /// Its index in the create order or [`NOWHERE`].
     create: u16,
 }
 

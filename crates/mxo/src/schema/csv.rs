@@ -56,7 +56,7 @@ fn quoted_field(text: &str) -> (Cow<'_, str>, Option<&str>) {
     (field, behind.split_once(',').map(|(_, rest)| rest))
 }
 
-/// Whether a line is a header, in any case, with spaces or underscores.
+/// Whether a line is the given header, in any case, with spaces or underscores.
 pub fn is_csv_header(line: &str, header: &str) -> bool {
     let plain = |name: &str| name.to_ascii_lowercase().replace([' ', '-'], "_");
     let line = line.trim_start_matches('\u{feff}');
@@ -69,7 +69,7 @@ pub fn is_csv_header(line: &str, header: &str) -> bool {
 
 impl Tables {
     /// Reads classes from lines of `class_id,create_index,name,size,update_index`. The update index
-    /// is -1 for a property that is never updated. An incomplete class is a problem, and is
+    /// is -1 for a property that is never updated. An incomplete class is a problem and is
     /// skipped.
     ///
     /// Properties get the types that the built-in classes use for their names; others are raw
@@ -115,7 +115,7 @@ impl Tables {
             let mut fields = csv_fields(line);
             let (name, id) = (fields.next().unwrap_or_default(), fields.next());
             let Some(id) = id else {
-                let message = format!("wanted name,id, found {}", quoted(line));
+                let message = format!("wanted \"name,id\", found {}", quoted(line));
                 problems.error(span_of(text, line), message);
                 continue;
             };
@@ -142,7 +142,7 @@ impl Tables {
         if let Some((span, first, count)) = others {
             let plural = if count == 1 { "" } else { "s" };
             let message = format!(
-                "{count} name{plural} left out: wanted a goobj, 0 to 65535, found {first}{}",
+                "{count} name{plural} left out: wanted a goobj from 0 to 65535, found {first}{}",
                 if count == 1 { "" } else { " and others" }
             );
             problems.warning(span, message);
@@ -181,13 +181,13 @@ impl Tables {
         let mut seen = HashSet::new();
         for (line, pair) in pairs {
             let Some((goid, class)) = pair else {
-                let message = format!("wanted goid,class_id, found {}", quoted(line));
+                let message = format!("wanted \"goid,class_id\", found {}", quoted(line));
                 problems.error(span_of(text, line), message);
                 continue;
             };
             let span = field_span(text, line, &goid);
             let Ok(number) = goid.parse::<u16>() else {
-                let message = format!("wanted a goobj, 0 to 65535, found {}", quoted(&goid));
+                let message = format!("wanted a goobj from 0 to 65535, found {}", quoted(&goid));
                 problems.error(span, message);
                 continue;
             };
@@ -254,7 +254,7 @@ struct Row<'t> {
 fn class_row<'t>(text: &str, line: &'t str, problems: &mut Problems<'_>) -> Option<(u32, Row<'t>)> {
     let fields: Vec<Cow<'t, str>> = csv_fields(line).take(6).collect();
     let [class, create, name, size, update] = fields.as_slice() else {
-        let message = format!("wanted {CLASS_HEADER}, found {}", quoted(line));
+        let message = format!("wanted \"{CLASS_HEADER}\", found {}", quoted(line));
         problems.error(span_of(text, line), message);
         return None;
     };
@@ -300,7 +300,7 @@ fn whole_class(number: u32, rows: &mut [Row<'_>], problems: &mut Problems<'_>) -
             return None;
         }
         if !names.insert(&*row.name) {
-            let message = format!("class {number} already has a property {}", row.name);
+            let message = format!("class {number} already has a property named {}", row.name);
             problems.error(row.span.clone(), message);
             return None;
         }

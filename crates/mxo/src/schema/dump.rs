@@ -96,7 +96,7 @@ impl<'t> DumpReader<'_, 't> {
         let (goid, name) = rest.split_once(',').unwrap_or((rest, ""));
         let (goid, name) = (goid.trim(), name.trim());
         let Ok(number) = goid.parse() else {
-            return self.wrong(goid, "a goobj, 0 to 65535");
+            return self.wrong(goid, "a goobj from 0 to 65535");
         };
         if !name.is_empty() && !is_label(name) {
             return self.wrong(name, "the name of a goobj");
@@ -126,7 +126,7 @@ impl<'t> DumpReader<'_, 't> {
         let named = PropertyType::parse(kind);
         if let Some(named) = named.filter(|named| named.size() != size) {
             let message = format!(
-                "wanted {} as the size of {named}, found {size}: read as bytes",
+                "wanted {} as the size of {named}, found {size}; it is read as bytes",
                 named.size()
             );
             self.problems.warning(span_of(self.text, kind), message);
@@ -165,7 +165,7 @@ impl<'t> DumpReader<'_, 't> {
         };
         let name = number.to_string();
         if block.properties.is_empty() && self.tables.class(&name).is_none() {
-            let message = format!("class {number} has no properties here: left out");
+            let message = format!("class {number} has no properties here; it is skipped");
             return self.problems.warning(block.span, message);
         }
         match self.read.get(&number) {

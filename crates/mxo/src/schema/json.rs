@@ -96,7 +96,8 @@ impl JsonReader<'_, '_, '_> {
         for (name, _) in self.part(whole, "update_table_for") {
             if !tables.is_some_and(|tables| tables.contains_key(name)) {
                 let span = self.name_span(&["update_table_for", name]);
-                let message = format!("there is no table {} here: not read", quoted(name));
+                let message =
+                    format!("there is no table {} here; the entry is ignored", quoted(name));
                 self.problems.warning(span, message);
             }
         }
@@ -224,7 +225,7 @@ impl JsonReader<'_, '_, '_> {
     fn goobj(&mut self, goid: &str, goobj: &Json) {
         let path = ["goobjects", goid];
         let Ok(number) = goid.parse() else {
-            return self.wrong(&path, "a goobj, 0 to 65535", &Json::from(goid));
+            return self.wrong(&path, "a goobj from 0 to 65535", &Json::from(goid));
         };
         let text = |key: &str| goobj.get(key).and_then(Json::as_str);
         let class = match goobj.get("table") {
@@ -236,7 +237,7 @@ impl JsonReader<'_, '_, '_> {
         };
         let (name, source) = (text("name"), text("evidence"));
         if !name.into_iter().chain(source).all(is_label) {
-            return self.wrong(&path, "a name and evidence of one line", goobj);
+            return self.wrong(&path, "a name and one line of evidence", goobj);
         }
         if let Some(before) = class.and_then(|class| self.tables.set_class(number, class)) {
             let span = self.name_span(&path);

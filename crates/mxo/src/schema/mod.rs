@@ -16,8 +16,8 @@
 //!
 //! Later entries replace earlier ones. Read classes before the files that refer to them.
 //!
-//! The built-in tables have the character of a player (goobj 12), an NPC (599), doors and a few
-//! others; `worldwire mxo objects convert --built-in` prints all.
+//! The built-in tables contain a player's character (goobj 12), an NPC (599), doors and a few other
+//! objects; `worldwire mxo objects convert --built-in` prints all of them.
 //!
 //! ```
 //! use worldwire_mxo::schema::Tables;

@@ -14,7 +14,7 @@ pub(super) struct Problems<'t> {
     /// Created when needed.
     source: Option<Source<'t>>,
     list: Vec<Diagnostic>,
-    /// How many problems were omitted, and where the first one is.
+    /// How many problems were omitted and where the first one is.
     more: usize,
     first: Range<usize>,
 }
@@ -71,7 +71,7 @@ impl<'t> Problems<'t> {
         if self.more > 0 {
             let (name, text) = (self.name, self.text);
             let source = self.source.get_or_insert_with(|| Source::new(name, text));
-            let message = format!("{} more problems follow", self.more);
+            let message = format!("{} more problems are not shown", self.more);
             self.list.push(source.error(self.first, message));
         }
         self.list

@@ -263,7 +263,7 @@ impl<'t> TableReader<'_, 't> {
                 if !is_name(name) {
                     self.wrong(name, "the name of a class");
                 } else if !source.is_empty() && !is_label(source) {
-                    self.wrong(source, "a source of one line");
+                    self.wrong(source, "a source on one line");
                 } else if !self.named.insert(name) {
                     self.wrong(name, "a class that the file has not defined yet");
                 } else {
@@ -287,7 +287,7 @@ impl<'t> TableReader<'_, 't> {
         let (number, rest) = split(rest);
         let (class, name) = split(rest);
         let Ok(goid) = number.parse::<u16>() else {
-            return self.wrong(number, "the number of a goobj, 0 to 65535");
+            return self.wrong(number, "the number of a goobj from 0 to 65535");
         };
         if class.is_empty() {
             return self.wrong(class, "a class, or -");
@@ -295,7 +295,7 @@ impl<'t> TableReader<'_, 't> {
         if class != "-" && self.tables.class(class).is_none() {
             let classes = self.tables.classes().iter().map(Class::name);
             let help = match nearest(class, classes) {
-                _ if self.named.contains(class) => "it has errors, and was left out".to_owned(),
+                _ if self.named.contains(class) => "it has errors and was left out".to_owned(),
                 Some(near) => format!("did you mean {near}?"),
                 None => "define a class before using it".to_owned(),
             };
@@ -328,7 +328,7 @@ impl<'t> TableReader<'_, 't> {
                 Some(source) if is_label(source) => {
                     self.tables.goobj_mut(*goid).source = Some(source.into());
                 }
-                Some(source) => self.wrong(source, "a source of one line"),
+                Some(source) => self.wrong(source, "a source on one line"),
                 None => self.wrong(line, "source:"),
             },
             Open::Class(class) => {
@@ -366,7 +366,7 @@ impl<'t> TableReader<'_, 't> {
     }
 }
 
-/// The invalid part, and what is expected instead.
+/// The invalid part and what is expected instead.
 type Wrong<'t> = (&'t str, &'static str);
 
 impl<'t> OpenClass<'t> {
@@ -423,7 +423,7 @@ impl<'t> OpenClass<'t> {
     }
 }
 
-/// The first word of a line, and the rest.
+/// The first word of a line and the rest.
 fn split(line: &str) -> (&str, &str) {
     match line.split_once([' ', '\t']) {
         Some((word, rest)) => (word, rest.trim_start()),

@@ -40,7 +40,7 @@ impl Tables {
         Self::default()
     }
 
-    /// Adds a class, replacing one with the same name. Returns false, and changes nothing, if there
+    /// Adds a class, replacing one with the same name. Returns false and changes nothing if there
     /// are already [`MAX_CLASSES`].
     pub fn add(&mut self, mut class: Class) -> bool {
         class.file = self.file.clone();
@@ -58,7 +58,7 @@ impl Tables {
         true
     }
 
-    /// Reads a file, which classes added in the meantime belong to.
+    /// Reads a file. Classes added in the meantime belong to it.
     pub(super) fn reading<T>(&mut self, file: &str, read: impl FnOnce(&mut Self) -> T) -> T {
         self.file = File(Some(file.into()));
         let outcome = read(self);
@@ -84,7 +84,7 @@ impl Tables {
         Some(format!("goobj {goid} has class {before} in {from}; this class is used"))
     }
 
-    /// A message if another file defines a class to be added differently.
+    /// Returns a message if another file defines this class differently.
     pub(super) fn contradiction(&self, class: &Class) -> Option<String> {
         let before = self.class(class.name())?;
         let is_other = (before.create(), before.updates()) != (class.create(), class.updates());

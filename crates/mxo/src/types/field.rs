@@ -211,8 +211,8 @@ impl<'d> Field<'d> for BigU16 {
     }
 }
 
-/// A key or password: a field that `Debug` does not show. Traces do, because they are for people
-/// who hold the keys.
+/// A key or password: a field that `Debug` does not show. Traces do, because their readers hold
+/// the keys.
 #[derive(Clone, PartialEq)]
 pub struct Secret<F>(pub F);
 

@@ -63,7 +63,7 @@ impl PropertyType {
         let mut fields = FieldsOf::new(json)?;
         let mut bytes = fields.take("text").and_then(|text| inside("text", unpadded(text)))?;
         if bytes.contains(&0) {
-            let error = Error::value("a text without a zero character", "one with a zero");
+            let error = Error::value("text without NUL characters", "a NUL character");
             return Err(error.inside("text"));
         }
         bytes.push(0);

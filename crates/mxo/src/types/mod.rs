@@ -103,8 +103,8 @@ property_types! {
     Uint16 "uint16" 2 "" "a whole number from 0 to 65535";
     Uint32 "uint32" 4 "" "a whole number from 0 to 4294967295";
     Float32 "float32" 4 "" "a single-precision number";
-    String32 "string32" 32 ": text in 32 bytes" "a text or {\"$hex\": \"00ff\"}";
-    String64 "string64" 64 ": text in 64 bytes" "a text or {\"$hex\": \"00ff\"}";
+    String32 "string32" 32 ": text in 32 bytes" "text or {\"$hex\": \"00ff\"}";
+    String64 "string64" 64 ": text in 64 bytes" "text or {\"$hex\": \"00ff\"}";
     Rsi "RSI15" 15 ": a packed appearance" "bytes like {\"$hex\": \"00ff\"}";
     Locator "locator" 18 ": bytes of unknown meaning" "bytes like {\"$hex\": \"00ff\"}";
 }

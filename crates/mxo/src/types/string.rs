@@ -99,8 +99,8 @@ impl<'d> Field<'d> for Str<'d> {
             return Ok(Self::NONE);
         };
         if *last != 0 || text.contains(&0) {
-            let found = if *last == 0 { "one inside it" } else { "none" };
-            let error = Error::malformed("a text that ends with its only zero", found);
+            let found = if *last == 0 { "a NUL inside it" } else { "no NUL" };
+            let error = Error::malformed("text that ends with its only NUL", found);
             return Err(error.at(at as u64).inside(name));
         }
         if T::ON {
@@ -255,7 +255,7 @@ macro_rules! texts {
                 let holds: fn(&[u8]) -> bool = $holds;
                 match holds(&bytes) {
                     true => Ok($name(bytes.into())),
-                    false => Err(Error::value("a text without a zero character", "one with a zero")),
+                    false => Err(Error::value("text without NUL characters", "a NUL character")),
                 }
             }
 
@@ -352,7 +352,7 @@ fn text_from_json(json: &Json) -> Result<Vec<u8>> {
 /// Text of at most `most` bytes, without a zero.
 fn checked(bytes: Vec<u8>, most: usize) -> Result<Vec<u8>> {
     if bytes.contains(&0) {
-        return Err(Error::value("a text without a zero character", "one with a zero"));
+        return Err(Error::value("text without NUL characters", "a NUL character"));
     }
     if bytes.len() > most {
         return Err(Error::limit("bytes of a text", most as u64, bytes.len() as u64));

@@ -1,11 +1,11 @@
-//! Reads property values from the wire, and reports them to a trace.
+//! Reads property values from the wire and reports them to a trace.
 
 use worldwire_core::{Form, Place, Reader, Result, Span, Trace, Value as Shown};
 
 use super::{PropertyType, text};
 
 impl PropertyType {
-    /// Reads the bytes of a value, and reports their meaning to the trace under this name.
+    /// Reads the bytes of a value and reports their meaning to the trace under this name.
     #[inline]
     pub fn decode<'d, 'n, T: Trace<'n>>(
         self,

@@ -110,7 +110,7 @@ impl PropertyType {
         let size = usize::from(self.size());
         let mut bytes = windows_1252(value)?;
         if bytes.contains(&0) {
-            return Err(Error::value("a text without a zero character", format!("{value:?}")));
+            return Err(Error::value("text without NUL characters", format!("{value:?}")));
         }
         if bytes.len() > size {
             let found = format!("{} characters", bytes.len());

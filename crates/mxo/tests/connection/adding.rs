@@ -15,7 +15,7 @@ use crate::support::{
     EPOCH, MILLI, SECOND, WIRE, client, datagrams, line, lines, relay, rpc, session, trusting,
 };
 
-/// The opcode of added RPC messages, and the first bytes of objects.
+/// The opcode of added RPC messages and the first bytes of objects.
 const ADDED: u16 = 0x29;
 const OWN_OBJECTS: u8 = 0xa0;
 const ADDED_OBJECTS: u8 = 0xb0;
@@ -33,7 +33,7 @@ fn packet(sections: Vec<Section<'_>>) -> Vec<u8> {
     Packet { sections, ..Packet::new(0, SequenceWord::default()) }.to_bytes().unwrap()
 }
 
-/// RPC messages, and then objects.
+/// RPC messages and then objects.
 fn addition(messages: Vec<RpcMessage<'_>>, objects: Option<Vec<u8>>) -> Vec<u8> {
     let rpcs = (!messages.is_empty()).then(|| Section::Rpc(vec![RpcList { first: 77, messages }]));
     let objects = objects.map(|bytes| Section::Objects(bytes.into()));
@@ -46,7 +46,7 @@ struct Heard {
     /// The data of the other side's RPC messages and of added ones, in order.
     own: Vec<u32>,
     added: Vec<u32>,
-    /// Objects, each once.
+    /// The objects received, each once.
     objects: BTreeSet<(u8, u32)>,
     delivered: usize,
 }
@@ -85,7 +85,7 @@ struct Talk {
 
 impl Talk {
     fn new(conditions: Conditions) -> Self {
-        // This does not test when an end gives up.
+        // Long, because this does not test when an end gives up.
         let time = 300 * SECOND;
         let mut config = ClientConfig { setup_time: time, ..ClientConfig::new(EPOCH, 2) };
         config.common.idle_time = time;
@@ -176,7 +176,8 @@ fn additions_arrive_once_and_in_order_on_a_bad_network() {
     }
 }
 
-/// A receiver refuses packets with messages far ahead of a missing one, even if that is in them.
+/// A receiver refuses packets with messages far ahead of a missing one, even if they contain the
+/// missing one.
 #[test]
 fn additions_arrive_between_more_messages_than_a_receiver_keeps() {
     for seed in 0..6 {
@@ -247,7 +248,7 @@ fn additions_overtake_held_packets() {
         }
     });
     talk.add(Side::Server, &addition(vec![added(0)], None));
-    // The client acknowledges this in a packet of its own.
+    // The client acknowledges this in a separate packet.
     talk.pair.server.send(&rpc(0)).unwrap();
     talk.run_for(2 * SECOND);
     talk.check(Side::Server, 0, 1);
@@ -287,7 +288,7 @@ fn a_reset_discards_what_was_not_delivered_and_restarts_numbers() {
                 _ => {}
             }
         });
-        // One that has not arrived by then is discarded.
+        // An addition that has not arrived by then is discarded.
         let lost: usize = discarded.iter().map(|(_, messages)| messages).sum();
         assert!(discarded.iter().all(|(to, _)| *to == Side::Client), "{discarded:?}");
         assert!(lost + late.len() > 0 && resets == 2, "{discarded:?}, {late:?}, {resets}");

@@ -23,7 +23,7 @@ struct Account {
     came: BTreeSet<u64>,
     established: u32,
     resets: u32,
-    /// Packets that were reported lost, and then arrived.
+    /// Packets that were reported lost and then arrived.
     late: BTreeSet<PacketNumber>,
 }
 
@@ -243,8 +243,8 @@ fn a_dead_network_ends_the_connection_and_settles_every_packet() {
     assert_eq!(events.last().unwrap(), "Closed(Timeout(Idle))");
 }
 
-/// Establishes a connection through a relay, whose two wires lose 300 of 1,000 datagrams each.
-/// Returns why it failed, if it did.
+/// Establishes a connection through a relay over two wires, each of which loses 300 of 1,000
+/// datagrams. Returns why it failed, if it did.
 fn failed_setup(seed: u64) -> Option<String> {
     let conditions = Conditions { loss: 300, seed, ..WIRE };
     let mut pair = Pair::relayed(client(), relay(), server(), conditions);

@@ -60,7 +60,7 @@ fn an_observer_sees_everything_that_both_sides_send() {
             let mut said = said(&seen, side);
             said.sort_unstable();
             said.dedup();
-            // The last ones may still wait for lost packets.
+            // The last messages may still wait for lost packets.
             assert!(said.len() > 60, "{} of the {side}", said.len());
             assert_eq!(said[0], base);
         }
@@ -258,7 +258,7 @@ fn an_unreadable_datagram_after_readable_ones_is_damaged() {
     }
     insta::assert_snapshot!(lines(&mut observer).join("\n"), @r"
     client Packet 1 02, 0..33
-    fault of the client: at byte 33: wanted a datagram that the key of the session opens, found a damaged one
+    fault of the client: at byte 33: wanted a datagram that the session's key decrypts, found a damaged one
     client Packet 3 02, 66..99
     ");
 }

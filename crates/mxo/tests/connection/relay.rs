@@ -1,4 +1,4 @@
-//! The data that a relay forwards, and how it does so.
+//! The data that a relay forwards and how it does so.
 
 use std::time::Duration;
 
@@ -164,7 +164,7 @@ fn impossible_decisions_are_refused_by_name() {
     wanted a whole packet with the sequence word of the one it replaces, found 9 bytes that are not one
     only a client or a server can do this
     only a client or a server can do this
-    no piece waits for a decision
+    no piece is waiting for a decision
     ");
     assert_eq!(datagrams(&mut relay, Side::Server)[0], hello);
     // Unreadable datagrams are forwarded unchanged.
@@ -173,7 +173,7 @@ fn impossible_decisions_are_refused_by_name() {
     relay.input(now, Side::Client, Input::Datagram(&damaged));
     assert!(lines(&mut relay)[0].starts_with("fault of the client"));
     assert_eq!(datagrams(&mut relay, Side::Server), [damaged]);
-    // Without the key, it forwards what it cannot read, and says so once.
+    // Without the key, a relay forwards what it cannot read and reports this once.
     let config = RelayConfig::new(Default::default());
     let mut blind = Connection::relay(&config, now);
     for datagram in [&hello, &wire, &wire] {

@@ -77,7 +77,7 @@ fn a_client_repeats_its_hello_until_it_is_answered_or_times_out() {
     assert_eq!(
         heard,
         ["fault of the client: encryptedSession at byte 0: wanted session 0x1f2e3d4c, found \
-          session 0x1f2e3d4d, or one with another key"]
+          session 0x1f2e3d4d, or an ID encrypted with another key"]
     );
     assert!(!server.is_established() && !server.is_closed());
     assert_eq!(datagrams(&mut server, Side::Client), Vec::<Vec<u8>>::new());
@@ -153,7 +153,7 @@ fn a_message_too_far_ahead_is_refused_and_not_acknowledged() {
     let far = packet(1, vec![rpcs(512, 1)]);
     assert_eq!(
         give(&mut server, &far),
-        ["fault of the client: at byte 43: wanted at most 512 (RPC messages ahead of \
+        ["fault of the client: at byte 43: wanted at most 512 (RPC messages after \
           a missing one), found 513"]
     );
     server.timeout(SECOND);
@@ -170,7 +170,7 @@ fn an_unrequested_reset_does_not_lift_a_limit() {
     let packet = Packet { flags, sections: vec![rpcs(600, 1)], ..Packet::new(1, sequence) };
     let wire = key().seal_datagram(&[1; 16], &packet.to_bytes().unwrap());
     let heard = give(&mut server, &wire);
-    assert!(heard[0].contains("ahead of a missing one"), "{heard:?}");
+    assert!(heard[0].contains("after a missing one"), "{heard:?}");
 }
 
 /// Objects end with two zeros; those that begin with `ff` are unreadable.
@@ -278,7 +278,7 @@ fn damage_and_stream_input_do_not_close_a_server() {
         .collect();
     insta::assert_snapshot!(heard.join("\n"), @r"
     fault of the client: at byte 43: wanted the CRC-32 of a packet, found a damaged packet
-    fault of the client: at byte 124: wanted bytes encrypted with this key, found ones of another key
+    fault of the client: at byte 124: wanted bytes encrypted with this key, found bytes encrypted with another key
     fault of the client: iv at byte 190: wanted 16 bytes, found 2
     fault of the client: at byte 192: wanted a datagram, which begins with 00 or 01, found 09
     ");

@@ -1,4 +1,4 @@
-//! Shared by the tests: connections, and events as lines.
+//! Shared by the tests: connections and events as lines.
 
 use std::sync::Arc;
 use std::time::Duration;

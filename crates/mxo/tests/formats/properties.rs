@@ -94,7 +94,7 @@ fn create(sampler: &mut Sampler, new_view: u16) -> Create<'static> {
     create.with(properties(sampler, class.create()))
 }
 
-/// A random section, and the views before it.
+/// A random section and the views before it.
 fn section(seed: u64, from: Side) -> (Section<'static>, BTreeMap<u16, Viewed>) {
     let mut sampler = Sampler::new(seed);
     let mut views: BTreeMap<u16, Viewed> = BTreeMap::new();
@@ -181,7 +181,7 @@ proptest! {
         }
     }
 
-    /// Any bytes as a value of any type, in trees and JSON.
+    /// Any bytes survive as a value of any type, in trees and JSON.
     #[test]
     fn values_round_trip(seed: u64, kind in 0_usize..20) {
         let mut sampler = Sampler::new(seed);

@@ -29,7 +29,7 @@ pub(super) fn server() -> Context<'static, 'static> {
     Context::server(&OBJECTS, &*VIEWS)
 }
 
-/// The text of the tree, and the result.
+/// The text of the tree and the result.
 pub(super) fn shown(text: &str, context: &Context<'_, '_>) -> (String, Result<()>) {
     let bytes = bytes(text);
     let mut reader = Reader::traced("section", &bytes, Tree::new());
@@ -310,7 +310,7 @@ fn a_client_may_only_update_its_own_view() {
     let client = Context::client(&OBJECTS, &*VIEWS);
     assert_eq!(fault("030300018002380800000000", &client), Some(Fault::BadViewId));
     assert_eq!(fault("03010001010069000000", &client), Some(Fault::BadViewId));
-    // Keeping unknown parts does not make it valid.
+    // Keeping unknown parts does not make the section valid.
     let lenient = client.with(Rules::LENIENT);
     assert_eq!(fault("030300018002380800000000", &lenient), Some(Fault::BadViewId));
     let input = bytes("0302000104fd0000");
@@ -376,7 +376,7 @@ fn an_unlikely_block_is_kept_as_bytes() {
         other => panic!("{other:?}"),
     };
     assert_eq!(section.operations.iter().map(first).collect::<Vec<_>>(), [Some(2), None, Some(3)]);
-    // A receiver that must not guess reads it, and refuses whatever does not fit.
+    // A receiver that must not guess reads it and refuses whatever does not fit.
     assert_eq!(fault("03050001aabb", &server()), Some(Fault::Truncated));
 }
 
@@ -438,15 +438,15 @@ fn padding_flags_and_tails_survive() {
         odd.extend(oddities);
     }
     insta::assert_snapshot!(odd.join("\n"), @r"
-    Some(0) 1 presence byte more than needed
+    Some(0) 1 more presence byte than needed
     Some(0) flags 0xfc with unknown bits
     Some(0) a create that ends with 0x77 instead of 0
     Some(0) flags 0xf1 with unknown bits
-    Some(0) a deletion of no views
+    Some(0) a deletion without views
     Some(1) flags 0x12 with unknown bits
     Some(0) an object that is not normal: bit 3 of the flags is clear
     Some(0) an update without blocks
-    Some(1) 1 presence byte more than needed
+    Some(1) 1 more presence byte than needed
     None no end marker (view ID 0)
     ");
     assert_eq!(
@@ -537,5 +537,5 @@ fn a_pending_update_may_have_both_forms_if_they_agree() {
     let mut writer = Writer::new();
     both("01800238080000").unwrap().encode(&OBJECTS, Side::Server, &mut writer).unwrap();
     assert_eq!(writer.as_bytes(), bytes("030100020b00030001800238080000 0000"));
-    insta::assert_snapshot!(both("0180023908").unwrap_err(), @"operations[0].pending_update.data: wanted the bytes of the update, found 5 others; omit one of them");
+    insta::assert_snapshot!(both("0180023908").unwrap_err(), @"operations[0].pending_update.data: wanted the bytes of the update, found 5 different bytes; omit `data` or `update`");
 }

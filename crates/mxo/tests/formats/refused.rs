@@ -99,10 +99,10 @@ fn values_that_do_not_fit_are_refused() {
     properties: wanted presence bits of the class's properties, found index 14 of 14
     properties: wanted presence bits of the class's properties, found index 900 of 14
     properties: wanted presence bits of the class's properties, found index 14 of 9
-    movement.time: wanted a time after a position, from a server, for the client's own view or with a script, found none
+    movement.time: wanted a time, because the position is from a server and is the client's own or has a script, found none
     movement.time: wanted no time, found one
     views[1]: wanted a view ID that is allowed here, found 0
-    flags: wanted flags with the lowest two bits 1, found 0x02
+    flags: wanted flags whose lowest two bits are 1, found 0x02
     ");
 }
 
@@ -139,8 +139,8 @@ fn json_that_contradicts_known_facts_is_refused() {
     let told = wrong.map(|outcome| outcome.unwrap_err().to_string());
     insta::assert_snapshot!(told.join("\n"), @r#"
     operations[0].create.object: wanted "Door SL Push Knob Graymetal01texvar", the name of goobj 414, found "PlayerCharacter"; omit it to have it filled in
-    operations[0].create.class: wanted door364, the class that is known, found vendor; omit it to have it filled in
-    operations[0].update.class: wanted door364, the class that is known, found vendor; omit it to have it filled in
+    operations[0].create.class: wanted door364, the known class, found vendor; omit it to have it filled in
+    operations[0].update.class: wanted door364, the known class, found vendor; omit it to have it filled in
     operations[0].unknown_create.object: wanted "PlayerCharacter", the name of goobj 12, found "Nobody"; omit it to have it filled in
     "#);
 }
@@ -152,7 +152,7 @@ fn operations_that_a_client_may_not_send_are_refused() {
         let json = json!({ "operations": [operation] });
         let section = Section::from_json(&json, &context).unwrap();
         let error = section.encode(&OBJECTS, Side::Client, &mut Writer::new()).unwrap_err();
-        // A server may send it; from a client it is not read, either.
+        // A server may send this operation; from a client, it is not read either.
         let mut writer = Writer::new();
         section.encode(&OBJECTS, Side::Server, &mut writer).unwrap();
         let read = Section::decode(&mut Reader::new(writer.as_bytes()), &context);

@@ -73,7 +73,7 @@ fn pending_updates_wait_for_their_create_and_keep_their_order() {
     let made = create(&replica, 3, 1);
     assert_eq!(apply(&mut replica, vec![made]).unwrap(), []);
     assert_eq!((state(&replica, 3), replica.pending_bytes()), (Some(8), 0));
-    // Once the view exists, they apply immediately.
+    // Once the view exists, updates apply immediately.
     let late = pending(&replica, 3, 9);
     assert_eq!(apply(&mut replica, vec![late]).unwrap(), []);
     assert_eq!((state(&replica, 3), replica.pending_bytes()), (Some(9), 0));
@@ -293,7 +293,7 @@ fn pending_updates_apply_in_the_order_of_their_packets() {
         let early = pending(&replica, 3, number.into());
         assert_eq!(apply_in(&mut replica, number, vec![early]).unwrap(), []);
     }
-    // They waited for the create, so they apply after it, whatever their numbers.
+    // The updates waited for the create, so they apply after it, whatever their packet numbers.
     let made = create(&replica, 3, 10);
     assert_eq!(apply_in(&mut replica, 10, vec![made]).unwrap(), []);
     assert_eq!((state(&replica, 3), replica.pending_bytes()), (Some(9), 0));
@@ -443,7 +443,7 @@ fn updates_after_a_gap_that_may_hide_a_create_are_guesses() {
     assert!((12..76).all(|number| is_guess(&mut replica, number)));
     replica.acknowledged(word(75, 1));
     assert!(!is_guess(&mut replica, 76));
-    // It acknowledges one that is not in the capture.
+    // The client acknowledges a packet that is not in the capture.
     assert!(is_guess(&mut replica, 78));
     replica.acknowledged(word(78, 0b11));
     assert!((79..300).all(|number| is_guess(&mut replica, number)));

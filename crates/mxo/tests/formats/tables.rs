@@ -38,10 +38,10 @@ fn every_problem_of_a_table_is_listed() {
     mine.txt:17:7: error: wanted a class that the file has not defined yet, found "a"
     mine.txt:18:6: error: wanted the name of a class, found nothing
     mine.txt:19:1: error: wanted class or goobj, found "object"
-    mine.txt:20:7: error: wanted the number of a goobj, 0 to 65535, found "70000"
+    mine.txt:20:7: error: wanted the number of a goobj from 0 to 65535, found "70000"
     mine.txt:21:8: error: wanted a class, or -, found nothing
     mine.txt:22:9: error: there is no class "b" (define a class before using it)
-    mine.txt:24:9: error: there is no class "a" (it has errors, and was left out)
+    mine.txt:24:9: error: there is no class "a" (it has errors and was left out)
     mine.txt:26:3: error: wanted source:, found "origin: here"
     "#);
     assert!(tables.class("a").is_none());
@@ -76,7 +76,7 @@ fn problems_are_bounded() {
     let text = "worldwire-mxo-objects 1\n".to_owned() + &"x\n".repeat(5_000);
     let problems = Tables::new().read("long.txt", &text);
     assert_eq!(problems.len(), MAX_PROBLEMS + 1);
-    insta::assert_snapshot!(problems.last().unwrap(), @"long.txt:202:1: error: 4800 more problems follow");
+    insta::assert_snapshot!(problems.last().unwrap(), @"long.txt:202:1: error: 4800 more problems are not shown");
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn classes_are_read_from_csv() {
          3,0,A,1,-1\n3,1,A,1,-1\n4,0,A,1,1\n4,1,B,1,2\n",
     );
     insta::assert_snapshot!(lines(&problems), @r#"
-    bad.csv:1:1: error: wanted class_id,create_index,name,size,update_index, found "1,0,Position,24"
+    bad.csv:1:1: error: wanted "class_id,create_index,name,size,update_index", found "1,0,Position,24"
     bad.csv:2:3: error: wanted an index from 0 to 1023, found "x"
     bad.csv:3:5: error: wanted the name of a property, found "Posi*tion"
     bad.csv:4:14: error: wanted a size from 1 to 255, found "0"
@@ -107,7 +107,7 @@ fn classes_are_read_from_csv() {
     bad.csv:6:17: error: wanted an index from 0 to 1023, or -1, found "-2"
     bad.csv:7:1: error: wanted the number of a class, found "x"
     bad.csv:8:1: error: wanted create index 0 of class 2, found 1
-    bad.csv:10:1: error: class 3 already has a property A
+    bad.csv:10:1: error: class 3 already has a property named A
     bad.csv:11:1: error: wanted update index 0 of class 4, found 1
     "#);
     assert!(["1", "2", "3", "4"].iter().all(|name| tables.class(name).is_none()));
@@ -122,9 +122,9 @@ fn names_and_maps_are_read() {
     );
     insta::assert_snapshot!(lines(&problems), @r#"
     names.csv:5:1: error: wanted a name, found ""
-    names.csv:6:1: error: wanted name,id, found "Name"
+    names.csv:6:1: error: wanted "name,id", found "Name"
     names.csv:7:6: error: wanted a number, found "x"
-    names.csv:4:7: warning: 1 name left out: wanted a goobj, 0 to 65535, found -2147099648
+    names.csv:4:7: warning: 1 name left out: wanted a goobj from 0 to 65535, found -2147099648
     "#);
     let problems = tables.read_map(
         "map.txt",
@@ -132,9 +132,9 @@ fn names_and_maps_are_read() {
     );
     insta::assert_snapshot!(lines(&problems), @r#"
     map.txt:4:5: error: there is no class "nowhere" (read the table of classes first)
-    map.txt:5:1: error: wanted a goobj, 0 to 65535, found "70000"
+    map.txt:5:1: error: wanted a goobj from 0 to 65535, found "70000"
     map.txt:6:1: error: goobj 500 already has a class
-    map.txt:7:1: error: wanted goid,class_id, found "501"
+    map.txt:7:1: error: wanted "goid,class_id", found "501"
     "#);
     let objects = tables.compile();
     assert_eq!((objects.name_of(500), objects.name_of(501)), (Some("First"), Some("A long name")));
@@ -168,7 +168,7 @@ fn the_community_dump_is_read() {
                 10,Flag,bool,1\r\n";
     assert_eq!(tables.read_dump("dump.txt", text), []);
     let door = tables.class("364").unwrap();
-    // The dump contributes the type, the classes the updates.
+    // The type comes from the dump, and the updates come from the classes.
     let order = door.updates().order(3).unwrap();
     assert_eq!(order.slot(0).unwrap().kind(), PropertyType::RezId);
     let objects = tables.compile();
@@ -187,14 +187,14 @@ fn the_community_dump_is_read() {
     insta::assert_snapshot!(lines(&problems), @r##"
     bad.txt:1:1: error: wanted #VALUES FOR GOID: before properties, found "1,A,uint8,1"
     bad.txt:2:1: error: wanted one #USING after #VALUES FOR GOID:, found "#USING 5"
-    bad.txt:3:19: error: wanted a goobj, 0 to 65535, found "x"
+    bad.txt:3:19: error: wanted a goobj from 0 to 65535, found "x"
     bad.txt:5:8: error: wanted the number of a class, found "five"
-    bad.txt:7:5: warning: wanted 1 as the size of uint8, found 2: read as bytes
+    bad.txt:7:5: warning: wanted 1 as the size of uint8, found 2; it is read as bytes
     bad.txt:6:1: error: no class for the goobj (a line such as #USING 364, Binary-Present: YES)
     bad.txt:11:3: error: wanted a property that the class does not have yet, found "A"
     bad.txt:12:1: warning: class 364 was already defined with different properties
     bad.txt:15:1: error: class 364 is defined with different properties above
-    bad.txt:18:1: warning: class 77 has no properties here: left out
+    bad.txt:18:1: warning: class 77 has no properties here; it is skipped
     "##);
 }
 
@@ -224,7 +224,7 @@ fn json_is_read() {
     tables.json:4:34: error: wanted a type such as uint8 or raw4, and its size, found {"index":0,"name":"CurrentState","size":3,"type":"EventID"}
     tables.json:5:5: error: wanted an array of at most 1024 properties, found {"index":0}
     tables.json:14:5: error: wanted the name of a table, found "nowhere"
-    tables.json:15:5: error: wanted a goobj, 0 to 65535, found "x"
+    tables.json:15:5: error: wanted a goobj from 0 to 65535, found "x"
     "#);
     let objects = tables.compile();
     let (_, class) = objects.class_of(5).unwrap();
@@ -280,7 +280,7 @@ fn csv_may_have_quotes_and_spaces() {
     assert_eq!(tables.class("9000").unwrap().create().slots()[0].name(), "Current_State");
     let names = "\"name\",\"id\",\n\"Door, \"\"left\"\"\",7,\n\"Open,8,\n\"Lamp\",x,\n";
     insta::assert_snapshot!(lines(&tables.read_name_csv("names.csv", names)), @r#"
-    names.csv:3:1: error: wanted name,id, found "\"Open,8,"
+    names.csv:3:1: error: wanted "name,id", found "\"Open,8,"
     names.csv:4:8: error: wanted a number, found "x"
     "#);
     let map = "\"Goid\",\"Class ID\"\n\"7\",\"9000\"\n";
@@ -325,7 +325,7 @@ fn unknown_json_keys_are_reported() {
     let text = r#"{"note": "mine", "table": {}, "tables": {}, "update_table_for": {"dor": "x"}}"#;
     insta::assert_snapshot!(lines(&Tables::new().read_json("odd.json", text)), @r#"
     odd.json:1:18: warning: unknown key "table" is ignored; did you mean tables?
-    odd.json:1:66: warning: there is no table "dor" here: not read
+    odd.json:1:66: warning: there is no table "dor" here; the entry is ignored
     "#);
 }
 
@@ -334,7 +334,7 @@ fn names_of_other_ids_are_counted() {
     let mut tables = Tables::new();
     let said = tables.read_name_csv("names.csv", "Door,7,\nBoost,-5,\nHouse,70000,\nLamp,8,\n");
     let lines: Vec<String> = said.iter().map(ToString::to_string).collect();
-    insta::assert_snapshot!(lines.join("\n"), @"names.csv:2:7: warning: 2 names left out: wanted a goobj, 0 to 65535, found -5 and others");
+    insta::assert_snapshot!(lines.join("\n"), @"names.csv:2:7: warning: 2 names left out: wanted a goobj from 0 to 65535, found -5 and others");
     assert_eq!(tables.goobjs().count(), 2);
     assert_eq!(tables.read_name_csv("names.csv", "Door,7,\n"), []);
 }

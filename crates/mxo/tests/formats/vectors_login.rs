@@ -175,7 +175,7 @@ fn message(case: &Json, keys: &Keys) -> Outcome {
     contents(case, &message, keys)
 }
 
-/// The bytes on the wire.
+/// Checks the bytes on the wire.
 fn frame(case: &Json, body: &[u8]) -> Outcome {
     let wire = hex(case, "frame")?;
     let frame = TcpFrame::decode(&mut Reader::new(&wire)).map_err(text)?;
@@ -191,7 +191,7 @@ fn frame(case: &Json, body: &[u8]) -> Outcome {
     same(&MarginText::decode(&mut Reader::new(&opened)).map_err(text)?, &sealed)
 }
 
-/// Encrypted blobs, and signatures.
+/// Checks encrypted blobs and signatures.
 fn contents(case: &Json, message: &LoginMessage<'_>, keys: &Keys) -> Outcome {
     let plain = case.get("blob_plain").map(|_| hex(case, "blob_plain")).transpose()?;
     match message {
@@ -248,7 +248,8 @@ fn contents(case: &Json, message: &LoginMessage<'_>, keys: &Keys) -> Outcome {
     }
 }
 
-/// The signature of a certificate: ours, or a real client's, whose server's modulus the case has.
+/// Checks the signature of a certificate: ours, or that of a real client, for which the case has
+/// the server's modulus.
 fn certificate(case: &Json, signed: &SignedCertificate, keys: &Keys) -> Outcome {
     let server = keys.of("server_1024");
     if case.get("signed_by_modulus").is_some() {
@@ -262,7 +263,7 @@ fn certificate(case: &Json, signed: &SignedCertificate, keys: &Keys) -> Outcome 
     same(&again.map_err(text)?, signed)
 }
 
-/// Decodes the contents of a blob with a trace, and compares them.
+/// Decodes the contents of a blob with a trace and compares them.
 fn traced<'d, F: Field<'d>>(bytes: &'d [u8], wanted: &Json, names: &[(&str, &str)]) -> Outcome {
     let mut reader = Reader::traced("blob", bytes, Tree::new());
     F::decode(&mut reader, "blob").map_err(text)?;
@@ -319,7 +320,7 @@ const BACKGROUND: &[(&str, &str)] = &[
     ("list_b", "attributes"),
 ];
 
-/// The names of a message's fields in our trees, if they are not the same words.
+/// The names of a message's fields in our trees, if they differ from those in the vectors.
 fn field_names(channel: Channel, opcode: u64) -> &'static [(&'static str, &'static str)] {
     match (channel, opcode) {
         (Channel::Auth, 8) => &[("word", "unknown1")],
@@ -409,7 +410,7 @@ fn expectation(
     Ok(renamed(&Json::Object(fields), field_names(channel, opcode)))
 }
 
-/// The start of the game channel.
+/// Checks the start of the game channel.
 fn datagram(case: &Json) -> Outcome {
     match case["kind"].as_str() {
         Some("hello") => hello(case),
@@ -470,7 +471,7 @@ fn rpc(case: &Json) -> Outcome {
     agrees(tree.find("fields").ok_or("no fields")?, &wanted)
 }
 
-/// The flags and RPC messages of a packet, without the words before them.
+/// Checks the flags and RPC messages of a packet, without the words before them.
 fn packet(case: &Json) -> Outcome {
     let payload = hex(case, "payload")?;
     let mut counted = Writer::new();
@@ -490,7 +491,7 @@ fn packet(case: &Json) -> Outcome {
     same(&packet.to_bytes().map_err(text)?, &bytes)
 }
 
-/// An update's blocks: of view 5, an NPC, or of view 3, another player.
+/// Checks an update's blocks: of view 5, an NPC, or of view 3, another player.
 fn update(case: &Json, class: &str, first: &str) -> Outcome {
     let objects = Objects::built_in();
     let (class, _) = objects.class_named(class).ok_or("no class")?;
@@ -594,7 +595,7 @@ fn malformed(case: &Json, keys: &Keys) -> Outcome {
     same(&found, &wanted)
 }
 
-/// The vectors' class of an error.
+/// The vectors' name for the class of an error.
 fn class(error: &Error) -> &'static str {
     let wanted = error.wanted();
     if matches!(error.kind(), ErrorKind::Incomplete { .. }) {
@@ -603,7 +604,7 @@ fn class(error: &Error) -> &'static str {
         "trailing"
     } else if wanted.contains("offset") {
         "bad_offset"
-    } else if wanted.contains("zero") {
+    } else if wanted.contains("NUL") {
         "bad_string"
     } else if wanted.contains("310 bytes") {
         "bad_length"

@@ -149,7 +149,7 @@ fn answer(case: &Json) -> Outcome {
     same(&plain(&hex(case, "input")?)?, &Plain::Answer)
 }
 
-/// A packet around sections that a case states without one.
+/// A packet around sections, for cases that state only the sections.
 fn around(payload: &[u8]) -> Vec<u8> {
     let mut counted = Writer::new();
     counted.u16(u16::try_from(payload.len() + 4).unwrap());

@@ -18,7 +18,7 @@ fn server(config: AuthServerConfig) -> AuthServer {
     AuthServer::new(Arc::new(config), random(2))
 }
 
-/// The messages that a server sends at once, and its refusal.
+/// Returns the messages that a server sends now, and its refusal if any.
 fn replies(server: &mut AuthServer) -> (Vec<AuthServerMessage<'static>>, Option<LoginRefusal>) {
     let (mut messages, mut refusal) = (Vec::new(), None);
     while let Some(action) = server.poll() {
@@ -136,7 +136,7 @@ fn requests_for_another_server_are_refused_alike() {
     let mut flipped = good.blob.0.to_vec();
     flipped[60] ^= 1;
     blobs.push(flipped);
-    // A valid blob with other contents.
+    // A valid blob with different contents.
     blobs.push(KEYS.server.public().encrypt(b"hello", &mut random(1)).unwrap());
     for blob in blobs {
         let mut server = server(auth_config());
@@ -211,11 +211,11 @@ fn a_client_refuses_keys_that_are_not_signed() {
         AuthServerConfig { always_sends_key: true, ..AuthServerConfig::new(other, unsigned) };
     let end = log_in(config.clone(), client_config("neo", "zion"), Conditions::default());
     assert_eq!(end.outcome.unwrap().unwrap_err(), LoginRefusal::UnsignedKey);
-    // Without a signing key, it trusts any server, and gets in.
+    // Without a signing key, a client trusts any server and logs in.
     let trusting = AuthClientConfig { signing_key: None, ..client_config("neo", "zion") };
     let end = log_in(config, trusting, Conditions::default());
     assert!(end.outcome.unwrap().is_ok());
-    // With the key of another server, the request cannot be read there.
+    // A server cannot read a request that is encrypted with another server's key.
     let stale = PrivateKey::generate(KeyUse::Server, &mut random(9)).unwrap();
     let stale = PublicKeyFile::sign(4, stale.public(), &KEYS.signing, &mut random(1)).unwrap();
     let client = AuthClientConfig { public_key: Some(stale), ..client_config("neo", "zion") };

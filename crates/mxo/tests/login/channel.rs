@@ -79,7 +79,7 @@ fn long_and_empty_bodies_are_refused() {
     );
 }
 
-/// L-26: opcodes without a known layout are reported, and do not close the connection.
+/// L-26: opcodes without a known layout are reported and do not close the connection.
 #[test]
 fn unknown_opcodes_do_not_close_the_connection() {
     let mut connection = server(Channel::Auth);
@@ -97,7 +97,7 @@ fn messages_are_plain_before_the_key_and_encrypted_after_it() {
     let sealed = MarginText { time: NOW, body: body.clone().into() }.seal(&key, &[1; 16]).unwrap();
     let mut wire = Writer::new();
     sealed.encode(&mut wire).unwrap();
-    // Plain before the key, even if it is a message that is always sent encrypted.
+    // Messages are plain before the key is set, even one that is always sent encrypted.
     assert_eq!(read(&mut server(Channel::Margin), &frame(&body)).0, std::slice::from_ref(&body));
     let mut connection = server(Channel::Margin);
     connection.set_key(key.clone());

@@ -69,7 +69,7 @@ fn certificates_are_checked() {
     assert_eq!(refusal(weak), Some(LoginRefusal::InvalidUserKey));
     let odd = forged(|certificate| certificate.exponent.0 = 3, &KEYS.server);
     assert_eq!(refusal(odd), Some(LoginRefusal::InvalidUserKey));
-    // A stolen certificate is worth nothing without its key: the challenge cannot be read.
+    // A stolen certificate is worthless without its key: the challenge cannot be read.
     let key = PrivateKey::generate(KeyUse::User, &mut random(8)).unwrap();
     let mut margin = Margin::new(LoginTicket { key, ..ticket() }, None, Conditions::default());
     margin.run();

@@ -352,7 +352,7 @@ fn nothing_is_added_before_the_challenge() {
     assert_eq!(margin.bodies.iter().filter(|body| body[..] == [0x77]).count(), 6);
 }
 
-/// With other keys, the conversation is forwarded, but stays encrypted.
+/// With other keys, the conversation is forwarded but stays encrypted.
 #[test]
 fn other_keys_read_nothing() {
     let other = Some(LoginKeys::Server(Box::new(OWN.0.clone())));
@@ -403,7 +403,7 @@ fn a_missing_server_key_is_reported() {
     assert_eq!(end.refusal, Some(LoginRefusal::OtherServerKey));
 }
 
-/// Input to a relay alone: the faults, and what leaves for each side.
+/// Feeds bytes to a relay. Returns the faults, and the bytes that leave for each side.
 fn feed(relay: &mut LoginConnection, from: Side, bytes: &[u8]) -> (Vec<String>, [Vec<u8>; 2]) {
     relay.input(Duration::ZERO, from, Input::Bytes(bytes));
     poll(relay)
@@ -425,7 +425,7 @@ fn damaged_streams_are_forwarded_unread() {
     for (bytes, wanted) in [
         (&foreign[..], "wanted a whole message, found 18 bytes of one"),
         (&[0, 0, 0][..], "length at byte 0: wanted a body of at least 1 byte, found none"),
-        (&[3, 0xee, 1, 2][..], "wanted the beginning of a login, found another message"),
+        (&[3, 0xee, 1, 2][..], "wanted the beginning of a login, found a different message"),
     ] {
         let mut relay = relay(servers_key(), Vec::new());
         let (mut faults, [_, mut left]) = feed(&mut relay, Side::Client, bytes);
@@ -435,7 +435,7 @@ fn damaged_streams_are_forwarded_unread() {
         left.extend(rest);
         assert_eq!(left, bytes, "{faults:?}");
         assert!(faults.len() == 1 && faults[0].ends_with(wanted), "{faults:?}");
-        // So is what the server answers, whatever it is.
+        // The server's answer is forwarded unread too, whatever it is.
         let (_, [left, _]) = feed(&mut relay, Side::Server, &[0, 9]);
         assert_eq!(left, [0, 9]);
         assert!(!relay.is_closed());
@@ -444,7 +444,7 @@ fn damaged_streams_are_forwarded_unread() {
 
 #[test]
 fn torn_and_damaged_messages_are_reported() {
-    // A request, and the beginning of another one.
+    // A request and the beginning of another one.
     let request = [9, 6, 1, 0, 7, 0, 4, 0, 0, 0];
     let mut torn = relay(servers_key(), Vec::new());
     feed(&mut torn, Side::Client, &[&request[..], &[9, 6, 1]].concat());

@@ -83,7 +83,7 @@ pub(crate) fn account() -> AuthAccount {
     }
 }
 
-/// Checks a password like a server.
+/// Checks a password as a server does.
 pub(crate) fn accounts(name: &str, password: &str) -> Result<AuthAccount, LoginStatus> {
     match (name, password) {
         ("neo", "zion") => Ok(account()),
@@ -111,7 +111,7 @@ pub(crate) fn ends(channel: Channel) -> [LoginConnection; 2] {
 /// What happens at a relay.
 pub(crate) type OnRelay<'f> = dyn FnMut(Event<LoginReceived<'_>, LoginNews>, &mut LoginSender) + 'f;
 
-/// What became of a login.
+/// The outcome of a login.
 pub(crate) struct AuthEnd {
     pub(crate) outcome: Option<Result<LoginTicket, LoginRefusal>>,
     /// Why the server closed the connection, if it did.
@@ -197,7 +197,7 @@ pub(crate) fn ticket() -> LoginTicket {
     end.outcome.unwrap().unwrap()
 }
 
-/// A margin server with one character, and the client's side of a conversation with it.
+/// A margin server with one character and the client's side of a conversation with it.
 pub(crate) struct Margin {
     pub(crate) pair: Pair<LoginConnection>,
     pub(crate) client: MarginClient,

@@ -38,7 +38,7 @@ fn views(case: &Json, objects: &Objects) -> Result<BTreeMap<u16, Viewed>, String
     known.iter().map(view).collect()
 }
 
-/// A readable stream: every operation, and every way back to its bytes.
+/// Checks a readable stream: every operation, and every way back to its bytes.
 pub(crate) fn section(case: &Json) -> Outcome {
     match case.get("kind").and_then(Json::as_str) {
         Some("flags") => return flags(case),
@@ -84,7 +84,7 @@ pub(crate) fn section(case: &Json) -> Outcome {
     same("from JSON", again, read)
 }
 
-/// An operation of a section: the tree must contain what the case states.
+/// Checks an operation of a section: the tree must contain what the case states.
 fn operation(node: NodeRef<'_, '_>, wanted: &Json) -> Outcome {
     let wanted = wanted.as_object().ok_or("no operation")?;
     let find = |name: &str| node.child(name).ok_or_else(|| format!("no {name}"));
@@ -156,7 +156,7 @@ fn properties(record: NodeRef<'_, '_>, wanted: &Json) -> Outcome {
     Ok(())
 }
 
-/// The meaning of the flag bits.
+/// Checks the meaning of the flag bits.
 fn flags(case: &Json) -> Outcome {
     for one in case.get("cases").and_then(Json::as_array).ok_or("no cases")? {
         let byte = u8::try_from(number(one, "byte")?).map_err(text)?;
@@ -184,7 +184,7 @@ fn flags(case: &Json) -> Outcome {
     Ok(())
 }
 
-/// The properties that the bits of a single presence byte stand for.
+/// Checks which properties the bits of a single presence byte stand for.
 fn bits(case: &Json) -> Outcome {
     let mut bytes = hex(case, "vector")?;
     bytes.resize(bytes.len() + 4 * 7, 0);
@@ -204,7 +204,7 @@ fn indices(case: &Json) -> Result<Vec<u64>, String> {
     Ok(indices.iter().filter_map(Json::as_u64).collect())
 }
 
-/// Presence encoding alone.
+/// Checks presence encoding alone.
 pub(crate) fn vector(case: &Json) -> Outcome {
     let length = number(case, "table_len")?;
     let size = usize::try_from(number(case, "property_size")?).map_err(text)?;
@@ -237,7 +237,7 @@ pub(crate) fn vector(case: &Json) -> Outcome {
     same("padding", writer.as_bytes() == encoded, !padded)
 }
 
-/// A stream that must fail, with its fault.
+/// Checks a stream that must fail with the stated fault.
 pub(crate) fn malformed(case: &Json) -> Outcome {
     let mut tables = Tables::built_in();
     assert!(tables.goobjs().all(|(goid, _)| goid != 0xfefe));

@@ -1,4 +1,4 @@
-//! Creates, updates and deletions when packets arrive, get lost or come late.
+//! Creates, updates and deletions when packets arrive, are lost or arrive late.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn a_lost_update_is_sent_again_with_the_newest_value() {
         assert_eq!(desk.exchange(), "create 3:1");
         desk.set(door, 7);
         let (first, _) = desk.flush();
-        // Nothing is repeated without need.
+        // Nothing is repeated unnecessarily.
         assert_eq!(desk.exchange(), "");
         desk.lost(first);
         desk.set(door, 8);
@@ -41,7 +41,7 @@ fn values_in_a_newer_packet_are_not_sent_again() {
     desk.set(door, 8);
     let (newer, _) = desk.flush();
     desk.lost(older);
-    // The state is in flight, the other property is not.
+    // The state is in flight, but the other property is not.
     let (again, section) = desk.flush();
     assert_eq!(section, [3, 3, 0, 1, 0x40, 1, 0, 0]);
     desk.delivered(newer);
@@ -89,7 +89,7 @@ fn values_that_an_older_packet_may_have_overwritten_are_sent_again() {
     desk.receive(&section);
     desk.delivered(number);
     assert_eq!(desk.state(3), Some(Value::Unsigned(10)));
-    // It may arrive even later: its acknowledgement then reveals it.
+    // The packet may arrive even later; its acknowledgement then reveals this.
     assert!(!desk.server.is_settled(desk.client).unwrap());
     desk.receive(&old);
     desk.delivered(older);
@@ -117,7 +117,7 @@ fn late_arrivals_are_corrected() {
     assert!(!desk.server.is_settled(desk.client).unwrap());
     desk.wait(5_000);
     assert!(desk.server.is_settled(desk.client).unwrap());
-    // It arrives after all, more than a minute late.
+    // The packet arrives after all, more than a minute late.
     desk.wait(60_000);
     desk.delivered(older);
     assert_eq!(desk.exchange(), "update 3");
@@ -218,7 +218,7 @@ fn a_deletion_waits_for_updates_in_flight() {
     desk.delivered(number);
     assert_eq!(desk.exchange(), "delete [3]");
     assert_eq!(desk.server.views(desk.client).count(), 0);
-    // Not needed for clients that drop overtaken packets.
+    // This is not needed for clients that drop overtaken packets.
     let mut desk = Desk::new(in_order());
     let door = desk.door_at([1.0; 3]);
     assert_eq!(desk.exchange(), "create 3:1");
@@ -246,7 +246,7 @@ fn an_id_is_reused_once_nothing_of_its_object_can_arrive() {
     desk.delivered(create);
     assert_eq!(desk.exchange(), "delete [3]");
     assert_eq!(desk.replica.len(), 1);
-    // The lowest ID, and another spawn sequence.
+    // The new view has the lowest ID and another spawn sequence.
     desk.door_at([1.0; 3]);
     assert_eq!(desk.exchange(), "create 3:3");
 }
@@ -442,11 +442,11 @@ fn a_character_can_change_owners() {
     };
     assert_eq!(
         error.to_string(),
-        "wanted an object that is nobody's character, found another client's character"
+        "wanted an object that no other client plays, found another client's character"
     );
     desk.server.despawn(second).unwrap();
     assert_eq!(desk.exchange(), "delete [2]");
-    // It keeps its viewpoint.
+    // The client keeps its viewpoint.
     assert_eq!(desk.server.views(desk.client).count(), 1);
 }
 
@@ -496,7 +496,7 @@ fn a_create_contains_the_current_position() {
     desk.server.set_movement(agent, &walk(5.0)).unwrap();
     desk.exchange();
     desk.exchange();
-    // The position where it was created, and its current one.
+    // The position where it was created and its current one.
     let seen = |desk: &Desk| {
         let agent = desk.replica.view(3).unwrap();
         let Some(Value::Vector3d(created)) = agent.value("Position") else { panic!("no position") };
@@ -507,7 +507,7 @@ fn a_create_contains_the_current_position() {
     desk.server.set_movement(agent, &walk(6.0)).unwrap();
     assert_eq!(desk.exchange(), "update 3");
     assert_eq!(seen(&desk), (5.0, 6.0));
-    // One that gets it later is sent the current position.
+    // A client that gets the view later is sent the current position.
     desk.server.reset(desk.client).unwrap();
     desk.replica.reset();
     desk.exchange();

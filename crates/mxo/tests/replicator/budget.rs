@@ -1,4 +1,4 @@
-//! Interest management, and the order when not everything fits.
+//! Interest management, and what is sent first when not everything fits.
 
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ fn a_large_update_is_split() {
     assert_eq!(view.values().len(), 100);
 }
 
-/// A row of doors: the nearest change all the time, the others occasionally.
+/// A row of doors: the nearest ones change constantly, the others occasionally.
 #[derive(Clone, Debug)]
 struct Row {
     doors: usize,

@@ -64,13 +64,13 @@ impl Desk {
         (self.number, section)
     }
 
-    /// Ticks, and returns the first section.
+    /// Ticks and returns the first section.
     pub(crate) fn flush(&mut self) -> (u64, Vec<u8>) {
         self.tick();
         self.poll()
     }
 
-    /// Delivers a section to the client, and returns its contents.
+    /// Delivers a section to the client and returns its contents.
     pub(crate) fn receive(&mut self, section: &[u8]) -> String {
         let objects = Arc::clone(self.replica.objects());
         let context = Context::server(&objects, &self.replica);

@@ -31,7 +31,7 @@ struct Late {
     server: Replicator,
     client: ClientId,
     replica: Replica,
-    /// The number of lost packets, and how many of them arrived after all.
+    /// The number of lost packets and how many of them arrived after all.
     outcomes: [u64; 2],
 }
 
@@ -60,7 +60,7 @@ impl Late {
         }
     }
 
-    /// Out of a hundred datagrams 40 are late, a fifth of them by up to 3 seconds.
+    /// Out of a hundred datagrams, 40 are late, a fifth of them by up to 3 seconds.
     fn arrival(&mut self) -> Duration {
         let late = match self.sampler.below(100) {
             0..8 => 500 + self.sampler.below(2_500),
@@ -133,7 +133,7 @@ fn hear(
             if let Unit::Section { id: 3, .. } = piece.unit
                 && let Err(error) = replica.receive(piece.bytes, Side::Server, Rules::STRICT)
             {
-                // It arrived so late that its view is gone.
+                // The section arrived so late that the view it updates is gone.
                 assert_eq!(Fault::of(&error), Some(Fault::UnknownView), "{error}");
             }
         }
@@ -215,6 +215,6 @@ fn a_client_with_datagrams_seconds_late_receives_everything() {
         }
         (all[0], all[1]) = (all[0] + late.outcomes[0], all[1] + late.outcomes[1]);
     }
-    // Nothing was really lost.
+    // Nothing was actually lost.
     assert!(all[1] > 200 && all[0] - all[1] <= all[0] / 50, "{all:?}");
 }

@@ -119,7 +119,7 @@ fn missing_objects_and_invalid_values_are_refused() {
     desk.server.despawn(door).unwrap();
     let error = desk.server.despawn(door).unwrap_err();
     assert!(text(error).starts_with("wanted an existing object, found ObjectId"));
-    // Its index is reused, its ID is not.
+    // The object's index is reused, but its ID is not.
     let other = desk.door_at([1.0; 3]);
     assert!(desk.server.move_to(door, [0.0; 3]).is_err() && other != door);
     let error = desk.server.sent(desk.client, 1).unwrap_err();

@@ -1,4 +1,4 @@
-//! A server's world, and what clients see of it.
+//! A server's world and what clients see of it.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 

@@ -26,7 +26,7 @@ const FILES: [&str; 8] = [
 
 #[test]
 fn every_scenario() {
-    // For clients that drop overtaken packets, and for those that do not.
+    // For clients that drop overtaken packets and for those that do not.
     for late in [None, Some(Duration::from_secs(2))] {
         run_vectors("mxo", &FILES, |case| match case.file {
             "scenarios" => Run::new(case.case, late)?.steps(),
@@ -160,7 +160,7 @@ impl<'j> Run<'j> {
     fn is_free(&mut self, view: u64) -> Outcome {
         if self.config.late.is_some() {
             // The create can still arrive after the deletion. Once it cannot, another deletion
-            // makes sure.
+            // ensures that the view is gone.
             if !self.is_taken(view) {
                 return Err(format!("view {view} is free while its create may arrive"));
             }

@@ -43,12 +43,12 @@ struct Network {
     numbered: bool,
 }
 
-/// A client, and its transport.
+/// A client and its transport.
 struct Peer {
     id: ClientId,
     replica: Replica,
     own: Option<ObjectId>,
-    /// The server's next number, and the full numbers of packets without an outcome.
+    /// The server's next number and the full numbers of packets without an outcome.
     next: u64,
     open: BTreeMap<u64, Duration>,
     /// Packets reported lost, as far back as their numbers are unambiguous.
@@ -56,7 +56,7 @@ struct Peer {
     /// Packets in flight, by arrival: 12-bit numbers with bytes, or acknowledgements.
     to_client: BTreeMap<(Duration, u64), (u16, Vec<u8>)>,
     to_server: BTreeMap<(Duration, u64), (u16, u8)>,
-    /// The packets that arrived, and the newest of them.
+    /// The packets that arrived and the newest of them.
     received: BTreeSet<u64>,
     newest: u64,
     counter: u64,
@@ -96,7 +96,7 @@ impl Sim {
             packet_bytes: 600,
             tick_bytes: 1_200,
             late,
-            // A late packet, and its late acknowledgement.
+            // A late packet and its late acknowledgement.
             later: Duration::from_secs(6),
             ..Config::default()
         };
@@ -315,7 +315,7 @@ impl Sim {
                 let read = peer.replica.receive(&section, Side::Server, Rules::STRICT);
                 let (used, notices) = match read {
                     Ok(read) => read,
-                    // It arrived so late that its view is gone.
+                    // The section arrived so late that the view it updates is gone.
                     Err(error) if self.network.late > 0 => {
                         assert_eq!(Fault::of(&error), Some(Fault::UnknownView), "{error}");
                         (section.len(), Vec::new())
@@ -342,7 +342,7 @@ impl Sim {
         }
     }
 
-    /// Handles what has arrived at the server by now, and time-outs.
+    /// Handles time-outs and what has arrived at the server by now.
     fn servers_turn(&mut self, index: usize) {
         let now = self.now;
         // A round trip, rounded up to ticks.
@@ -521,8 +521,8 @@ fn clients_that_drop_overtaken_packets_receive_everything() {
     assert!(ratio <= MAX_AGAIN, "sent again: {ratio:.3} of what was sent first; {traffic:?}");
 }
 
-/// Nothing is lost, but much arrives after it was considered lost, and some a second after it was
-/// given up.
+/// Nothing is lost, but many packets arrive after they were considered lost, and some a second
+/// after they were given up.
 #[test]
 fn clients_on_a_network_seconds_late_receive_everything() {
     let network = Network { lost: 0, repeated: 0, slowest: 100, late: 40, ..BAD };

@@ -20,8 +20,8 @@ use crate::unwind::catch_panic;
 
 /// What a [`Between`] drives: a relay, together with the code that decides on its pieces.
 ///
-/// The methods are those of [`Connection`](worldwire_core::connection::Connection), for both
-/// sides.
+/// The methods correspond to those of [`Connection`](worldwire_core::connection::Connection), for
+/// both sides.
 pub trait Intermediary: Send {
     /// Handles input from a side.
     fn input(&mut self, now: Duration, from: Side, input: Input<'_>);
@@ -106,8 +106,9 @@ const ABANDON_TIME: Duration = Duration::from_secs(60);
 
 impl Between {
     /// Drives a relay between two streams until both have ended and all output is written. A panic
-    /// in the relay ends only this conversation. So does a relay that forwards nothing for a minute
-    /// of what it [keeps](Intermediary::kept_bytes) of a stream that has ended.
+    /// in the relay ends only this conversation. A conversation also ends if the relay still
+    /// [keeps](Intermediary::kept_bytes) bytes of a stream that has ended, and forwards none of
+    /// them for a minute.
     pub async fn streams<C, S, R>(&self, client: C, server: S, relay: &mut R) -> Ended
     where
         C: AsyncRead + AsyncWrite + Send,
@@ -175,8 +176,8 @@ struct End<R, W> {
     is_finished: bool,
     /// When it last read something, and how many bytes it had read by then.
     progress: (Instant, u64),
-    /// After it has ended its stream: when the relay last forwarded some of what it keeps of the
-    /// stream, and how many bytes it kept then.
+    /// Once it has ended its stream: when the relay last forwarded bytes of the stream, and how
+    /// many of them it still kept.
     kept: (Instant, usize),
 }
 
@@ -204,8 +205,8 @@ impl<R: Receive, W: Transmit> End<R, W> {
         (self.writer.pending() > 0).then(|| self.progress.0 + patience)
     }
 
-    /// When the relay has held the rest of its ended stream for too long, given how many bytes it
-    /// keeps of it.
+    /// When the relay will have held the rest of its ended stream for too long. The relay still
+    /// keeps `kept` bytes of the stream.
     fn abandoned_at(&mut self, kept: usize) -> Option<Instant> {
         if self.is_reading || kept == 0 {
             return None;
@@ -364,7 +365,7 @@ where
         }
     }
 
-    /// Writes what is queued, and ends both streams.
+    /// Writes what is queued and ends both streams.
     async fn flush(&mut self) {
         let flush_time = self.driver.settings.flush_time;
         let flush = async {

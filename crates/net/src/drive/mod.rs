@@ -50,7 +50,7 @@ const LINGER: Duration = Duration::from_secs(1);
 /// Drives connections.
 #[derive(Clone, Debug)]
 pub struct Driver {
-    /// The side whose bytes arrive: the client, for a server.
+    /// The side whose bytes are received: for a server, the client.
     pub peer: Side,
     /// The machine's clock.
     pub clock: Clock,
@@ -61,7 +61,7 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// A driver for a client, whose connections end by themselves.
+    /// A driver for clients. Their connections end by themselves.
     #[must_use]
     pub fn client(clock: Clock) -> Self {
         let (settings, signal) = (Settings::default(), Signal::never());
@@ -258,8 +258,8 @@ where
         }
     }
 
-    /// Tells the machine the time, from which the application's work may set deadlines. A deadline that
-    /// has passed waits until input that has arrived is read.
+    /// Tells the machine the time, so that the application's work can set deadlines from it.
+    /// Deadlines that have passed wait until input that has arrived is read.
     fn tell_time(&mut self, now: Duration) {
         if self.connection.poll_timeout().is_none_or(|at| at > now) {
             self.connection.timeout(now);
@@ -368,7 +368,7 @@ fn arrived<R: Receive>(reader: &mut R) -> Option<std::io::Result<Input<'_>>> {
     }
 }
 
-/// Waits for the application's work, and writes in the meantime.
+/// Waits for the application's work and writes in the meantime.
 async fn attended<F: Future>(future: F, writer: &mut impl Transmit) -> F::Output {
     let mut future = pin!(future);
     // Most work completes immediately, and writing before it would only split the output.

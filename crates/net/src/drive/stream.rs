@@ -27,8 +27,8 @@ pub(crate) trait Transmit: Send {
     /// The total number of bytes written.
     fn written(&self) -> u64;
 
-    /// Writes a part of it. Dropping the future loses nothing. After an error, the half is
-    /// [broken](Self::is_broken).
+    /// Writes part of the pending output. Dropping the future loses nothing. After an error, the
+    /// half is [broken](Self::is_broken).
     fn write(&mut self) -> impl Future<Output = ()> + Send;
 
     /// Whether writing has failed for good. Later output is dropped.

@@ -8,7 +8,7 @@ use worldwire_core::Side;
 use worldwire_core::connection::{CloseReason, Input};
 use worldwire_net::{Between, Clock, End, Intermediary, Settings, Stop};
 
-/// Forwards everything, and answers the server's bytes with one of its own.
+/// Forwards everything and answers the server's bytes with one of its own.
 #[derive(Debug, Default)]
 struct Answering {
     out: [Vec<u8>; 2],
@@ -67,7 +67,7 @@ impl Intermediary for Answering {
     }
 }
 
-/// Keeps what the client sends, and forwards one byte of it every 50 s for 100 s.
+/// Keeps what the client sends and forwards one byte of it every 50 s for 100 s.
 #[derive(Debug, Default)]
 struct Holding {
     kept: Vec<u8>,

@@ -129,7 +129,7 @@ async fn queued_data_is_written_but_nothing_is_read_while_the_application_works(
     waiting.peer.write_all(&[frame(&[3; 250]), frame(b"wait")].concat()).await.unwrap();
     // The first answer arrives although the application waits.
     assert_eq!(waiting.hear().await, [3; 250]);
-    // The stream accepts what fits, and the driver one buffer.
+    // The stream holds some of these frames, and the driver one buffer; the rest cannot be written.
     let more = timeout(Duration::from_secs(1), async {
         for _ in 0..100 {
             waiting.peer.write_all(&frame(&[4; 250])).await.unwrap();
@@ -200,7 +200,7 @@ async fn a_peer_that_does_not_read_is_cut_by_the_bound_or_for_stalling() {
     let mut served = serve(1024, |_| ());
     served.say(b"download").await;
     let start = Instant::now();
-    // It sends, but does not read.
+    // The peer sends but does not read.
     let peer = tokio::spawn(async move {
         while served.peer.write_all(&frame(b"?")).await.is_ok() {
             sleep(Duration::from_secs(5)).await;
@@ -216,7 +216,7 @@ async fn a_full_queue_stops_reading_before_its_limit() {
     let bounds = Bounds { queued_bytes: 100_000, queued_messages: 4096 };
     let settings = Settings { low_water: 1 << 10, high_water: 10_000, ..Settings::default() };
     let mut served = serve_bounded(1024, bounds, settings, |_| ());
-    // Requests whose answers far exceed the limit, none of which is read.
+    // The answers to these requests far exceed the limit, and none of them is read.
     let (mut reading, mut writing) = tokio::io::split(served.peer);
     let writer = tokio::spawn(async move {
         for _ in 0..1000 {

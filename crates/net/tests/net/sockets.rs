@@ -170,7 +170,7 @@ async fn a_udp_peer_gets_a_connection_if_its_first_datagram_is_valid() {
     assert_eq!(ask(&second, &frame(b"four")).await, frame(b"four"));
     assert_eq!((counts.refused(), seen.count("too many")), (1, 0));
 
-    // After the first has ended, the same address can connect again.
+    // After the first connection has ended, the same address can connect again.
     first.send(&frame(b"end")).await.unwrap();
     seen.until("ended: closed by the application", 1).await;
     let mut buffer = [0; 100];
@@ -186,7 +186,7 @@ async fn a_udp_peer_gets_a_connection_if_its_first_datagram_is_valid() {
     assert_eq!(seen.count("ended: closed because the server is stopping"), 2);
 }
 
-/// Sends a message, and closes when it is echoed.
+/// Sends a message and closes when it is echoed.
 struct Caller(Seen);
 
 impl Application<crate::toy::Connection> for Caller {
@@ -264,7 +264,7 @@ async fn many_simultaneous_connections_are_queued() {
     let most = most.trim().parse().unwrap_or(128_usize).min(400);
     let listener = tcp::Listener::bind("127.0.0.1:0", Options::default()).await.unwrap();
     let address = listener.local_addr().unwrap();
-    // They are not accepted yet.
+    // The listener has not accepted these connections yet.
     let mut crowd = Vec::new();
     for number in 0..most {
         let connected = timeout(Duration::from_millis(900), TcpStream::connect(address)).await;

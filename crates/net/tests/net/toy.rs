@@ -220,7 +220,7 @@ impl Seen {
     }
 }
 
-/// Executes the commands in frames, and records events.
+/// Executes the commands in frames and records events.
 pub(crate) struct Obedient {
     pub(crate) seen: Seen,
     pub(crate) mailbox: Option<Mailbox<&'static str>>,

@@ -21,7 +21,7 @@ use crate::kept::Kept;
 /// The maximum number of messages for which the hook that changed them is remembered, to report
 /// refusals.
 const MAX_AUTHORS: usize = 256;
-/// The maximum number of messages from a side that stay for a hook that may still subscribe to
+/// The maximum number of messages from a side that are kept for a hook that may still subscribe to
 /// them.
 const MAX_LINGERING: usize = 4_096;
 
@@ -64,10 +64,10 @@ impl Chain {
         }
     }
 
-    /// Confirms to a hook that all its earlier lines have been handled, and that the messages that
-    /// it then wanted have been sent.
+    /// Confirms to a hook that all its earlier lines have been handled, and that the messages it
+    /// wanted by then have been sent.
     pub(crate) fn sync(&self, link: &Link, id: &str) {
-        // A hook that does not read its input misses it.
+        // A hook that does not read its input misses the confirmation.
         let _ = link.send(&synced(self.router.conversation, id));
     }
 
@@ -75,11 +75,11 @@ impl Chain {
     pub(crate) fn message(&mut self, passing: &Passing<'_>, effects: &mut Effects) {
         let router = &mut self.router;
         if let Some(name) = router.missing() {
-            return effects.end(format!("the hook {name} is required, and it is not running"));
+            return effects.end(format!("the hook {name} is required, but it is not running"));
         }
         let list = passing.item.from.index();
         let queue = &mut self.queues[list];
-        // A hook may subscribe to it when it answers an earlier one.
+        // A hook may subscribe to the message when it answers an earlier one.
         let lingers = queue.len() < MAX_LINGERING
             && router.has_caught_up
             && (queue.back().is_some_and(|pending| pending.is_lingering && !pending.is_done)
@@ -173,7 +173,7 @@ impl Chain {
     /// Continues without a hook that has ended.
     pub(crate) fn gone(&mut self, now: Duration, link: &Link, effects: &mut Effects) {
         if link.is_required {
-            effects.end(format!("the hook {} is required, and it has ended", link.name));
+            effects.end(format!("the hook {} is required, but it has ended", link.name));
         }
         let mut given_up = Vec::new();
         self.each_waiting(&mut |waiting, _| {
@@ -220,7 +220,7 @@ impl Chain {
         }
     }
 
-    /// Sends messages on to their next hooks, and finishes those that have passed all.
+    /// Sends messages on to their next hooks and finishes those that have passed all.
     fn run(&mut self, now: Duration, effects: &mut Effects) {
         for list in [LOOSE, 0, 1] {
             self.run_list(list, now, effects);
@@ -231,8 +231,8 @@ impl Chain {
         self.run_from((list, 0), None, now, effects);
     }
 
-    /// The same after an answer, for the message at this position and those after it that it may
-    /// have kept waiting. Looking at all of them after each answer would be slow if thousands wait.
+    /// Like [`run`](Self::run), after an answer. Runs only the message at this position and later
+    /// ones that it may have kept waiting, because running all would be slow if thousands wait.
     fn run_after(
         &mut self,
         (list, at): (usize, usize),
@@ -246,8 +246,8 @@ impl Chain {
         }
     }
 
-    /// Runs the messages of a list, starting at a position. `answered` is given if only the message
-    /// there was answered: whether its hook was catching up.
+    /// Runs the messages of a list, starting at a position. If only the message there was answered,
+    /// `answered` says whether its hook was catching up.
     fn run_from(
         &mut self,
         (list, from): (usize, usize),
@@ -343,7 +343,7 @@ impl Chain {
         self.lists_mut().into_iter().flatten().for_each(|it| it.each_waiting(f));
     }
 
-    /// The total size of waiting additions in bytes. Not counted, and 0, if `add` is empty.
+    /// The total size of waiting additions in bytes; 0, without counting, if `add` is empty.
     fn added_bytes(&self, add: &[Addition]) -> usize {
         if add.is_empty() {
             return 0;

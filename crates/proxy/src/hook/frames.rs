@@ -10,11 +10,11 @@
 //! | 2 | hook | an answer: conversation `u64`, number `u64`, action `u8`, additions, bytes |
 //! | 3 | hook | additions independent of an answer: conversation `u64`, additions |
 //!
-//! A name is its length as a `u16` and UTF-8. Additions are their count as a `u16`, and for each the
-//! receiver `u8`, a name, which can be empty, the length `u32` and the bytes. Sides are 0 for the
-//! client and 1 for the server. Flags are 1 for modified, 2 for silenced and 4 for fake. Actions are 0
-//! to 4: pass, forward, drop, replace and hold. Bytes extend to the end of the frame; only `replace`
-//! has some.
+//! A name is its length as a `u16`, then UTF-8. Additions are their count as a `u16`, and for each
+//! the receiver `u8`, a name, which can be empty, the length `u32` and the bytes. Sides are 0 for
+//! the client and 1 for the server. Flags are 1 for modified, 2 for silenced and 4 for fake.
+//! Actions are 0 to 4: pass, forward, drop, replace and hold. Bytes extend to the end of the frame;
+//! only `replace` has any.
 
 use core::ops::Range;
 
@@ -42,7 +42,7 @@ pub(crate) struct MessageFrame<'m> {
 }
 
 impl MessageFrame<'_> {
-    /// Writes the frame. False if the name or the message is too long, so that it must be a line.
+    /// Writes the frame. False if the name or the message is too long and must be sent as a line.
     pub(crate) fn write(&self, out: &mut Vec<u8>) -> bool {
         let Ok(name_length) = u16::try_from(self.name.len()) else { return false };
         let length = 1 + 8 + 8 + 1 + 1 + 16 + 2 + self.name.len() + self.bytes.len();
@@ -77,7 +77,7 @@ pub(crate) fn push_line(line: &str, out: &mut Vec<u8>) {
 pub(crate) fn parse(frame: &[u8], parser: &mut Parser) -> Result<FromHook, LineError> {
     let fault = |text: String| LineError { id: None, text };
     let Some((kind, content)) = frame.split_first() else {
-        return Err(fault("a frame needs a kind".to_owned()));
+        return Err(fault("the frame is empty; its first byte must be its kind".to_owned()));
     };
     let mut cursor = Cursor { rest: content, id: None };
     match *kind {
@@ -93,7 +93,7 @@ pub(crate) fn parse(frame: &[u8], parser: &mut Parser) -> Result<FromHook, LineE
             cursor.end()?;
             Ok(FromHook::Add(conversation, messages))
         }
-        other => Err(fault(format!("frames have the kinds 0, 2 and 3; found {other}"))),
+        other => Err(fault(format!("the kind of a frame must be 0, 2 or 3, not {other}"))),
     }
 }
 
@@ -125,7 +125,8 @@ impl<'f> Cursor<'f> {
     fn additions(&mut self) -> Result<Vec<Addition>, LineError> {
         let count = usize::from(self.u16("additions")?);
         if count > MAX_ADDED {
-            let text = format!("additions: a frame can add {MAX_ADDED} messages, found {count}");
+            let text =
+                format!("additions: a frame can add at most {MAX_ADDED} messages, found {count}");
             return Err(self.fault(text));
         }
         let mut additions = Vec::with_capacity(count);
@@ -236,13 +237,13 @@ mod tests {
     #[test]
     fn faulty_frames_are_named() {
         for (frame, id, text) in [
-            (Vec::new(), None, "a frame needs a kind"),
-            (vec![9], None, "frames have the kinds 0, 2 and 3; found 9"),
+            (Vec::new(), None, "the frame is empty; its first byte must be its kind"),
+            (vec![9], None, "the kind of a frame must be 0, 2 or 3, not 9"),
             (vec![JSON, 0xff], None, "a frame is not UTF-8"),
             (vec![ANSWER, 1], None, "conversation: wanted 8 bytes, found 1"),
             (answer(5, &[0, 0]), Some("2.17"), "action: wanted 0 to 4, found 5"),
             (answer(0, &[0, 0, 1]), Some("2.17"), "1 bytes follow"),
-            (answer(0, &[1, 1]), Some("2.17"), "additions: a frame can add 256 messages"),
+            (answer(0, &[1, 1]), Some("2.17"), "additions: a frame can add at most 256 messages"),
             (answer(0, &[1, 0, 2]), Some("2.17"), "receiver: wanted 0 or 1, found 2"),
             (answer(0, &[1, 0, 0, 1, 0, 0xff]), Some("2.17"), "name: not UTF-8"),
             (

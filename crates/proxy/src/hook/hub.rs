@@ -30,7 +30,7 @@ pub(crate) struct Hub {
     state: Mutex<HubState>,
     /// Increases when subscriptions change.
     version: AtomicU64,
-    /// A hook has connected.
+    /// Notified when a hook has connected.
     came: Notify,
 }
 
@@ -109,8 +109,8 @@ impl Hub {
         self.state().sources.get(source).cloned().unwrap_or_default()
     }
 
-    /// The name of the hook from a source, for the log. Until the hook has stated one, it is the
-    /// source's.
+    /// The name of the hook from a source, for the log. Until the hook has stated a name, it is the
+    /// name of the source.
     pub(crate) fn label(&self, source: usize) -> String {
         let state = self.state();
         let hook = state.hooks.iter().find(|hook| hook.source == source);
@@ -118,7 +118,7 @@ impl Hub {
         name.unwrap_or_else(|| state.sources.get(source).cloned().unwrap_or_default())
     }
 
-    /// Waits until the first few sources have a hook, or have ended without one.
+    /// Waits until each of the first `count` sources has a hook, or has ended without one.
     pub(crate) async fn has_first(&self, count: usize) {
         loop {
             let came = self.came.notified();
@@ -174,7 +174,7 @@ impl Hub {
         Ok(link)
     }
 
-    /// Adds subscriptions of a hook, or replaces them if their ids are known.
+    /// Adds subscriptions of a hook. A subscription whose id is known is replaced.
     pub(crate) fn subscribe(&self, link: &Link, wanted: Vec<Wanted>) -> Result<(), String> {
         let read = self.read(wanted)?;
         self.warn_of_doubts(link, &read);
@@ -231,7 +231,7 @@ impl Hub {
         self.catalogue.get_or_init(|| Catalogue::new(&self.definitions)).answer(query)
     }
 
-    /// Registers a new conversation. Returns all subscriptions, and their version.
+    /// Registers a new conversation. Returns all subscriptions and their version.
     pub(crate) fn open(
         &self,
         conversation: u64,
@@ -310,7 +310,7 @@ impl HubState {
 
     fn tell_all(&self, line: &str) {
         for hook in &self.hooks {
-            // A hook that does not read its input misses it.
+            // A hook that does not read its input misses the line.
             let _ = hook.link.send(line);
         }
     }

@@ -91,12 +91,12 @@ impl Link {
         }
     }
 
-    /// Queues a message as a line, which the hook must answer.
+    /// Queues, as a line, a message that the hook must answer.
     pub(crate) fn ask(&self, line: &str) -> Result<(), Unsent> {
         self.ask_with(|| self.send(line))
     }
 
-    /// Queues a message as a frame, which the hook must answer.
+    /// Queues, as a frame, a message that the hook must answer.
     pub(crate) fn ask_frame(&self, frame: &[u8]) -> Result<(), Unsent> {
         self.ask_with(|| self.queue_bytes(frame.len(), |queue| queue.extend(frame)))
     }
@@ -130,7 +130,7 @@ impl Link {
         let _ = self.unanswered.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// Whether enough bytes are waiting that queries are refused.
+    /// Whether so many bytes are waiting that queries are refused.
     pub(crate) fn is_filling(&self) -> bool {
         self.queue().bytes.len() > MAX_QUEUED_BYTES / 8
     }

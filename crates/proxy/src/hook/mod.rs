@@ -151,21 +151,21 @@ impl Hooks {
         &self.addresses
     }
 
-    /// After the signal, waits until the commands have ended, which may have something to save. Those
-    /// that do not end within seconds are killed.
+    /// After the signal, waits for the commands to end, because they may have something to save.
+    /// Those that do not end within seconds are killed.
     pub async fn ended(&mut self) {
         // Nothing is ever sent.
         let _ = self.running.changed().await;
     }
 
-    /// Whether every command is running, and a hook is connected to every socket.
+    /// Whether every command is running and a hook is connected to every socket.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.hub.is_complete()
     }
 
-    /// Opens a conversation to hooks. The first result is for
-    /// [`Exchange::with_hooks`](crate::Exchange::with_hooks), the events are for
+    /// Opens a conversation to hooks. Pass the first result to
+    /// [`Exchange::with_hooks`](crate::Exchange::with_hooks), and the events to
     /// [`Exchange::hook`](crate::Exchange::hook).
     #[must_use]
     pub fn join(

@@ -36,7 +36,7 @@ pub(crate) struct Progress {
     /// The last stage to which it was sent.
     pub(crate) place: Option<StagePlace>,
     pub(crate) flags: Flags<bool>,
-    /// The hook that added it, which does not see it.
+    /// The hook that added it. That hook does not see the message.
     pub(crate) author: Option<u64>,
     /// The length of the chain of additions that led to it; see
     /// [`MAX_DEPTH`](super::router::MAX_DEPTH).
@@ -50,7 +50,7 @@ pub(crate) struct Progress {
 pub(crate) struct Waiting {
     pub(crate) link: Arc<Link>,
     pub(crate) number: u64,
-    /// When it continues unchanged; `None` if the hook holds it.
+    /// When the message continues unchanged; `None` if the hook holds it.
     pub(crate) deadline: Option<Duration>,
 }
 

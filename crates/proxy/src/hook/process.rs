@@ -14,7 +14,7 @@ use super::serve::{Ended, LineReader, LogBudget, serve};
 
 /// The longest delay before a restart.
 const MAX_WAIT: Duration = Duration::from_secs(60);
-/// After a hook has run this long, the delay before its next restart is the initial one.
+/// After a hook has run this long, the delay before its next restart is reset.
 const STEADY_TIME: Duration = Duration::from_secs(60);
 /// How long a hook may take to exit after its input has been closed.
 const END_TIME: Duration = Duration::from_secs(2);
@@ -88,7 +88,7 @@ async fn run_once(
 /// Waits for the end of a process whose input is closed, or kills it and the processes it started.
 /// Returns how it ended.
 async fn end(child: &mut Child) -> Option<String> {
-    // The number is gone once the process has been waited for.
+    // The process ID is no longer available once the process has been waited for.
     #[cfg(unix)]
     let group = child.id();
     match timeout(END_TIME, child.wait()).await {
@@ -118,7 +118,7 @@ fn shell(command: &str) -> Command {
     let (shell, option) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
     let mut shell = Command::new(shell);
     shell.arg(option).arg(command);
-    // So that all its processes can be ended together, and Ctrl-C reaches only the proxy.
+    // In a separate group, the processes can be ended together, and Ctrl-C reaches only the proxy.
     #[cfg(unix)]
     shell.process_group(0);
     shell

@@ -19,7 +19,7 @@ use crate::handler::Effects;
 use crate::kept::{Kept, Moment, write_line};
 
 /// The maximum length of a chain in which hooks add messages in response to each other's. Hooks do
-/// not see messages added beyond it.
+/// not see messages added beyond this length.
 pub(crate) const MAX_DEPTH: u32 = 8;
 /// The maximum number of bytes of added messages that wait for hooks in a conversation.
 pub(crate) const MAX_ADDED_BYTES: usize = 16 << 20;
@@ -183,7 +183,7 @@ impl Router {
         Step::Through
     }
 
-    /// Encodes messages that a hook adds. It gets an error for each that cannot be encoded.
+    /// Encodes messages that a hook adds. Sends it an error for each that cannot be encoded.
     pub(super) fn additions(
         &self,
         link: &Link,
@@ -212,7 +212,7 @@ impl Router {
                 }
             };
             let Some(rest) = room.checked_sub(body.len()) else {
-                refuse(&format!("more than {MAX_ADDED_BYTES} bytes of added messages wait"));
+                refuse(&format!("more than {MAX_ADDED_BYTES} bytes of added messages are waiting"));
                 continue;
             };
             room = rest;
@@ -249,7 +249,7 @@ pub(super) fn tell(link: &Link, id: Option<&str>, text: &str) {
 pub(super) fn miss(link: &Link, name: &str, why: &str, now: Duration, effects: &mut Effects) {
     let hook = &link.name;
     if link.is_required {
-        return effects.end(format!("the hook {hook} is required, and {why}"));
+        return effects.end(format!("the hook {hook} is required, but {why}"));
     }
     match link.warn(now) {
         None => {}

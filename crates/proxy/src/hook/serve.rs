@@ -50,7 +50,7 @@ impl fmt::Display for Ended {
             Self::Closed => f.write_str("it closed its output"),
             Self::Failed(error) => f.write_str(&worldwire_net::reason(error)),
             Self::Unknown(why) => write!(f, "it sent no valid hello: {why}"),
-            Self::Faulty => write!(f, "{MAX_FAULTS} faulty lines in a row"),
+            Self::Faulty => write!(f, "it sent {MAX_FAULTS} faulty lines in a row"),
             Self::Stopped => f.write_str("the proxy is stopping"),
         }
     }
@@ -81,7 +81,7 @@ where
             }
             return ended;
         }
-        Err(_) => return Ended::Unknown(format!("no line within {HELLO_TIME:?}")),
+        Err(_) => return Ended::Unknown(format!("no line arrived within {HELLO_TIME:?}")),
     };
     tracing::info!("hook {} is running", link.name);
     let ended = {
@@ -310,7 +310,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     /// The next frame, without its length. `None` at the end. Dropping the future loses nothing.
     ///
     /// # Errors
-    /// A frame that is empty or too long: the next one cannot be found.
+    /// If a frame is empty or too long, because the next one cannot be found.
     pub(crate) async fn next_frame(&mut self) -> io::Result<Option<&[u8]>> {
         loop {
             let unread = self.buffer.get(self.start..).unwrap_or_default();

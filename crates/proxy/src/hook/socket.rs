@@ -15,7 +15,7 @@ use super::HookSocket;
 use super::hub::Hub;
 use super::serve::{Ended, serve};
 
-/// The maximum number of hooks connected to a socket, including those without a hello so far.
+/// The maximum number of hooks connected to a socket, including those that have sent no hello yet.
 const MAX_CONNECTIONS: usize = 64;
 
 /// A listener for hooks.
@@ -50,7 +50,7 @@ impl Listener {
     }
 }
 
-/// Creates a Unix socket, and replaces a stale one on which nobody is listening.
+/// Creates a Unix socket and replaces a stale one on which nobody is listening.
 #[cfg(unix)]
 fn bind_unix(path: &std::path::Path) -> io::Result<Listener> {
     use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};

@@ -62,7 +62,7 @@ impl Subscription {
         let parse = |text: &String| Filter::parse(text).map(|filter| filter.resolve(resolver));
         let filter = filter.as_ref().map(parse).transpose();
         let filter = filter.map_err(|error| format!("subscription \"{id}\": {error}"))?;
-        // Zeros of both signs are the same order.
+        // Positive and negative zero are the same order.
         Ok(Self { id, order: order + 0.0, bytes, fields, filter, from, flags })
     }
 
@@ -84,8 +84,8 @@ impl Subscription {
 }
 
 impl Stage {
-    /// The subscriptions of a candidate that a message matches. `matches` may be slow, and is
-    /// called only if the name does not decide.
+    /// The subscriptions of a candidate that a message matches. `matches` may be slow: it is called
+    /// only if the name does not decide.
     pub(crate) fn matching<'s>(
         &'s self,
         candidate: &Candidate,

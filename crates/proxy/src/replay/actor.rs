@@ -83,7 +83,7 @@ pub(super) trait Role: fmt::Debug + Send {
     /// Whether this message from this sender can be missing, be repeated, or arrive at any time.
     fn is_unsolicited(&self, from: Side, name: &str, fields: &dyn Fn() -> Json) -> bool;
 
-    /// Whether these messages can be learnt from, although their number can differ.
+    /// Whether messages of this name can be learnt from even though their number can differ.
     fn is_learnt_from(&self, name: &str) -> bool {
         let _ = name;
         false

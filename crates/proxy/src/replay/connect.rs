@@ -37,7 +37,7 @@ enum Port {
 
 /// The maximum length of a datagram.
 const MAX_DATAGRAM: usize = 65_535;
-/// How much is read at once.
+/// The number of bytes read at a time.
 const BUFFER: usize = 64 << 10;
 /// How long to wait after a socket error.
 const RETRY_TIME: Duration = Duration::from_millis(50);
@@ -137,7 +137,7 @@ impl ReplaySocket {
                         stream.write_all(&bytes).await?;
                     }
                     stream.shutdown().await?;
-                    // Unread bytes would reset the connection, and so destroy the last
+                    // Unread bytes would reset the connection and so destroy the last
                     // messages.
                     let mut buffer = vec![0; BUFFER];
                     while stream.read(&mut buffer).await? > 0 {}

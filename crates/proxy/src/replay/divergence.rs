@@ -11,7 +11,7 @@ use super::event::Place;
 /// Where the live side differs from the recording, and how.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Divergence {
-    /// The recorded message that the replay was at.
+    /// The recorded message that the replay had reached.
     pub place: Place,
     /// Its sender.
     pub from: Side,

@@ -26,14 +26,14 @@ pub enum ReplayEvent {
     Established,
     /// A message was sent to the peer.
     Sent {
-        /// Which one.
+        /// The message in the recording.
         place: Place,
         /// The fields that were adapted.
         adapted: Vec<&'static str>,
     },
     /// The peer sent what was recorded.
     Received {
-        /// Which one.
+        /// The message in the recording.
         place: Place,
     },
     /// The peer sent a message that the replay does not wait for.

@@ -6,15 +6,15 @@
 //!                              └──── live messages ────┘
 //! ```
 //!
-//! A [`Recording`] collects the items of a dissection, and turns a conversation into a [`Script`].
-//! A [`Replay`] contains the family's connection machine, which agrees on new keys with the peer. It
-//! sends the recorded messages of its side in order, each after the peer has sent everything that
-//! was recorded before it. Between the machine and the peer is a relay, as in a proxy: it decodes the live
-//! messages, and applies [rules](crate::Rules) to them.
+//! A [`Recording`] collects the items of a dissection and turns a conversation into a [`Script`].
+//! A [`Replay`] contains the family's connection machine, which agrees on new keys with the peer.
+//! It sends the recorded messages of its side in order, each after the peer has sent everything
+//! that was recorded before it. Between the machine and the peer is a relay, as in a proxy. It
+//! decodes the live messages and applies [rules](crate::Rules) to them.
 //!
 //! Values that the live peer chooses differently replace the recorded ones in later messages, if
 //! the family defines which fields mean the same thing. The modules `uru`, `ki`, `tera` and `mxo`
-//! list these fields, and adapt logins.
+//! list these fields and adapt logins.
 //!
 //! The replay stops at the first [`Divergence`].
 

@@ -6,7 +6,7 @@
 //! | numbers of packets and RPC messages, acknowledgements, times | by the machine |
 //!
 //! A recorded packet is replayed as the RPC messages and object sections in it. The replay waits for
-//! RPC messages. Object sections depend on the state of the world, and can be lost, so the peer's
+//! RPC messages. Object sections depend on the state of the world and can be lost, so the peer's
 //! are ignored. Views keep their recorded numbers.
 
 use core::time::Duration;
@@ -149,7 +149,7 @@ impl Parts {
     }
 }
 
-/// The bytes of an object section, whose length is known from the object tables.
+/// The bytes of an object section whose length is known from the object tables.
 fn measured(fields: &Json, index: usize) -> Option<Vec<u8>> {
     let objects = fields.get("sections")?.as_array()?.get(index)?.get("objects")?;
     bytes(objects.get("bytes").unwrap_or(objects)).ok()

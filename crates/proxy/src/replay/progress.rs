@@ -35,13 +35,13 @@ pub(super) struct Progress {
     done: Vec<bool>,
     /// All steps before it are done.
     cursor: usize,
-    /// Skipped messages from the peer that can be learnt from, by name.
+    /// Skipped messages from the peer that the replay can learn from, by name.
     learnable: HashMap<String, VecDeque<usize>>,
 }
 
 /// How many of the peer's messages can overtake another.
 const MAX_OVERTAKING: usize = 256;
-/// How many recorded messages are examined for them.
+/// How many recorded messages are examined to find those that can be overtaken.
 const MAX_EXAMINED: usize = 4_096;
 
 /// What to do with a step.
@@ -49,12 +49,12 @@ const MAX_EXAMINED: usize = 4_096;
 pub(super) enum Treatment {
     Play,
     Skip,
-    /// It is skipped, but a live message with the same name is compared with it.
+    /// The step is skipped, but a live message with the same name is compared with it.
     Learn,
 }
 
 impl Progress {
-    /// Also returns the number of skipped steps.
+    /// Starts before the first step. Also returns the number of skipped steps.
     pub(super) fn new(
         own: Side,
         steps: Vec<Step>,

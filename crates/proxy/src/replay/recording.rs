@@ -22,9 +22,9 @@ use crate::kept::Kept;
 pub struct ReadRecording {
     /// The conversations to replay. If empty, all are kept.
     pub streams: Vec<u64>,
-    /// The definitions with which the capture is read.
+    /// The definitions used to read the capture.
     pub definitions: Arc<Definitions>,
-    /// The keys with which the capture is read.
+    /// The keys used to read the capture.
     pub keys: Arc<Keys>,
     /// Messages from the peer that the replay does not wait for.
     pub ignored: Option<Arc<Filter>>,
@@ -77,10 +77,10 @@ pub enum NoScript {
     /// The capture has no conversation that can be decoded.
     #[error("no conversation in the capture was recognised; check the file, --keys and --data")]
     Nothing,
-    /// It has several.
+    /// The capture has several conversations.
     #[error("the capture has several conversations; choose one with --stream:{}", lines(.0))]
     Several(Vec<String>),
-    /// It does not have this one.
+    /// The capture does not have this conversation.
     #[error("there is no conversation {stream}; choose another with --stream:{}", lines(.others))]
     NoSuchStream {
         /// Its number.
@@ -109,7 +109,7 @@ pub enum NoScript {
     /// There are too many messages.
     #[error(
         "the recording is too long: more than {MAX_ITEMS} messages or {} MiB; choose a \
-         conversation with --stream, or cut the capture", MAX_BYTES >> 20
+         conversation with --stream, or split the capture", MAX_BYTES >> 20
     )]
     TooLong,
 }
@@ -118,9 +118,9 @@ pub enum NoScript {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seconds(Duration);
 
-/// How many messages a recording can have.
+/// How many messages a recording can contain.
 const MAX_ITEMS: usize = 1 << 20;
-/// How many bytes they can have in total.
+/// How many bytes those messages can have in total.
 const MAX_BYTES: usize = 256 << 20;
 /// How many conversations an error lists.
 const MAX_LISTED: usize = 32;
@@ -211,7 +211,8 @@ impl Recording {
         self.is_full
     }
 
-    /// The script of a conversation; without a number, of the only one. Each can be taken once.
+    /// The script of a conversation, or of the only one if no number is given. Each can be taken
+    /// once.
     ///
     /// # Errors
     /// Why the conversation cannot be replayed.

@@ -62,7 +62,7 @@ pub struct Replay {
     ended: Option<bool>,
     /// Why the connection is closed.
     closed: Option<String>,
-    /// When everything was sent and received.
+    /// When everything had been sent and received.
     finishing: Option<Duration>,
     summary: ReplaySummary,
     outcome: Option<Outcome>,
@@ -78,7 +78,7 @@ const MAX_AT_ONCE: usize = 1_024;
 const MAX_EVENTS: usize = 65_536;
 /// How many problems a divergence shows.
 const MAX_PROBLEMS: usize = 4;
-/// How long a replay over UDP lingers after its last message, to acknowledge the peer's.
+/// How long a replay over UDP waits after its last message, to acknowledge the peer's last one.
 const FAREWELL: Duration = Duration::from_millis(250);
 
 impl Replay {
@@ -99,7 +99,7 @@ impl Replay {
             "tera" => tera::actor(&script, &setup, random, now),
             "mxo" => mxo::actor(&script, &setup, random, now)?,
             other => {
-                return Err(Error::invalid(format!("conversations of {other} cannot be replayed")));
+                return Err(Error::invalid(format!("{other} conversations cannot be replayed")));
             }
         };
         let facts = Facts::default();
@@ -228,7 +228,7 @@ impl Replay {
         self.outcome.as_ref()
     }
 
-    /// What it has revealed for later conversations.
+    /// What the conversation has revealed for later ones.
     #[must_use]
     pub fn carried(&self) -> Carried {
         let mut carried = Carried { learnt: self.learnt.clone(), ck2: None };
@@ -257,7 +257,7 @@ impl Replay {
         }
     }
 
-    /// Carries bytes between the machine and the relay, and notes what both report.
+    /// Carries bytes between the machine and the relay and notes what both report.
     fn carry(&mut self, now: Duration) {
         let own = self.own;
         loop {
@@ -326,7 +326,7 @@ impl Replay {
                 handler::Report::Log(text) => self.event(ReplayEvent::Log(text)),
                 handler::Report::Problem(text) => self.problem(text),
                 handler::Report::Held { id, name, .. } => {
-                    // Nobody could release it.
+                    // Nobody could release the message.
                     let _ = self.exchange.decide(id, Decision::AsIs);
                     self.problem(format!("{name}: `pause` has no effect in a replay"));
                 }
@@ -464,7 +464,7 @@ impl Replay {
         found.or_else(|| Some(first).filter(|(_, step)| fits(step)))
     }
 
-    /// Everything was sent and received.
+    /// Completes the replay, whose messages have all been sent, once the peer has received them.
     fn finish(&mut self, now: Duration) {
         let since = *self.finishing.get_or_insert(now);
         let waiting = self
@@ -483,7 +483,7 @@ impl Replay {
         self.outcome = Some(Outcome::Complete(self.summary));
     }
 
-    /// When the patience runs out, or the next step is due.
+    /// When the peer's time for a step runs out, or the next step is due.
     fn deadline(&mut self) -> Option<Duration> {
         if self.outcome.is_some() {
             return None;
@@ -503,7 +503,7 @@ impl Replay {
         })
     }
 
-    /// Handles the end of the patience.
+    /// Handles a step for which the peer's time has run out.
     fn expire(&mut self, now: Duration) {
         match self.progress.next() {
             _ if !self.actor.is_established() => {

@@ -22,7 +22,7 @@ pub struct Script {
     stream: u64,
     /// The server's port.
     port: u16,
-    /// Whether it was recorded over UDP.
+    /// Whether the conversation was recorded over UDP.
     pub(super) is_datagrams: bool,
     /// The steps of connection setup.
     pub(super) setup: Vec<SetupStep>,
@@ -54,7 +54,7 @@ pub(super) struct Step {
     pub(super) body: Vec<u8>,
     /// Whether the user wants the replay to ignore it, if the peer sent it.
     pub(super) is_ignored: bool,
-    /// Encodes it with other fields. `None` for a part of a message.
+    /// Encodes the message with other fields. `None` for a part of a message.
     pub(super) kept: Option<Kept>,
 }
 

@@ -126,7 +126,9 @@ impl Role for Tera {
 
     fn advice_on_refusal(&self, name: &str) -> Option<&'static str> {
         match name {
-            "tera.S_CHECK_VERSION" => Some("the live server is for another build of the client"),
+            "tera.S_CHECK_VERSION" => {
+                Some("the live server is for a different build of the client")
+            }
             "tera.S_LOGIN_ARBITER" => Some(
                 "the recorded ticket is no longer valid; set `ticket` of C_LOGIN_ARBITER to a \
                  new one with --rules",

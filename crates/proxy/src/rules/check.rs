@@ -1,4 +1,4 @@
-//! Checks rules against the definitions of messages, and prepares them for running.
+//! Checks rules against the definitions of messages and prepares them for running.
 
 use std::sync::Arc;
 

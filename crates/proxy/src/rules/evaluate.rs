@@ -22,8 +22,8 @@ pub(super) type Failure = String;
 
 /// The fields of the message that a rule runs for.
 ///
-/// An editor reads and sets them one by one, if the message has one and it can. Otherwise they are
-/// read as JSON, on first use.
+/// If the message has an editor and the editor supports a field, it reads and sets the field alone.
+/// Otherwise the fields are read as JSON, on first use.
 pub(super) struct Fields<'f, 'p> {
     pub(super) passing: &'f Passing<'p>,
     source: FieldSource<'f>,
@@ -32,7 +32,7 @@ pub(super) struct Fields<'f, 'p> {
 
 /// Where fields are read and set.
 enum FieldSource<'f> {
-    /// Nothing was read yet.
+    /// Nothing has been read yet.
     Unread,
     Editor(Box<dyn FieldEditor + 'f>),
     /// There is no editor, and no JSON yet.

@@ -92,11 +92,11 @@ impl Message for Blob {
     }
 }
 
-/// Parses any text as rules, and applies valid rules to messages. Neither may panic, errors must
+/// Parses any text as rules and applies valid rules to messages. Neither may panic, errors must
 /// point into the text, and a changed message must be complete.
 ///
 /// # Panics
-/// If they do not.
+/// If any of this fails.
 pub(crate) fn rules(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let rules = match Rules::parse("fuzz.rules", &text, &DEFINITIONS) {

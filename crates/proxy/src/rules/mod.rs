@@ -10,9 +10,9 @@
 //! ```
 //!
 //! `docs/proxy.md` describes the language. A file passes through these modules: `scan` reads words
-//! and texts; `parse` and `value` build the statements and values of `syntax`; `check`, with `set`
-//! and `inject` for these statements, compares them with the definitions and builds the `program`;
-//! `run` carries it out; `evaluate` computes values.
+//! and texts; `parse` and `value` build the statements and values of `syntax`; `check` compares
+//! these with the definitions, using `set` and `inject` for the statements of those names, and
+//! builds the `program`; `run` carries it out; `evaluate` computes values.
 
 mod check;
 mod evaluate;

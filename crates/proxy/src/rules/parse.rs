@@ -267,7 +267,7 @@ fn equals(scanner: &mut Scanner<'_>) -> Outcome<()> {
     let at = scanner.at;
     scanner.mark('=', "`=`")?;
     if scanner.takes('=') {
-        let help = "`=` sets a value; `==` compares, in filters";
+        let help = "`=` sets a value; `==` is for comparisons in filters";
         return Err(scanner.error_with(at..at + 2, "wanted `=`, found `==`", help));
     }
     scanner.space();
@@ -283,7 +283,7 @@ fn inject(scanner: &mut Scanner<'_>) -> Outcome<Action> {
         "back" => Target::Back,
         other => {
             let message = format!("wanted `client`, `server` or `back`, found `{}`", shown(other));
-            let help = "`inject` names who gets the message, then the message";
+            let help = "after `inject`, write the receiver, then the message";
             return Err(scanner.error_with(to.span, message, help));
         }
     };

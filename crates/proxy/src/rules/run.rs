@@ -76,7 +76,7 @@ struct Pending {
 /// The maximum work of all rules for one message, in steps of a few nanoseconds. Other conversations
 /// wait meanwhile, and the clients determine the length of the texts that rules search.
 const MAX_WORK: u64 = 1 << 27;
-/// The work for a message that does not depend on its length, in bytes.
+/// The part of the work for a message that does not depend on its length, as a number of bytes.
 const LEAST_BYTES: u64 = 64;
 /// The maximum number of message names whose candidates are cached.
 const MAX_NAMES: usize = 1_024;
@@ -205,7 +205,7 @@ impl Handler for RuleHandler {
             if pending.work > MAX_WORK {
                 let length = passing.body.len();
                 let failure =
-                    format!("the rules are too much work for a message of {length} bytes");
+                    format!("the rules require too much work for a message of {length} bytes");
                 let problem = Problem { origin: &rule.origin, now: passing.now };
                 let consequence = "this one and all later ones are skipped";
                 self.memory.report(&program, problem, &failure, consequence, effects);
@@ -217,9 +217,9 @@ impl Handler for RuleHandler {
                 continue;
             }
             if pending.changes >= MAX_AGAIN {
-                let failure = format!("more than {MAX_AGAIN} rules change one message");
+                let failure = format!("more than {MAX_AGAIN} rules would change this message");
                 let problem = Problem { origin: &rule.origin, now: passing.now };
-                self.memory.report(&program, problem, &failure, "the others are skipped", effects);
+                self.memory.report(&program, problem, &failure, "the rest are skipped", effects);
                 break;
             }
             let mut block_run = BlockRun {

@@ -263,7 +263,7 @@ impl<'t> Scanner<'t> {
     }
 
     fn unclosed(&mut self, at: usize) -> Reported {
-        self.error_with(at..at + 1, "no closing quote on this line", "texts end with `\"`")
+        self.error_with(at..at + 1, "no closing quote on this line", "text ends with `\"`")
     }
 
     /// Reports that something else was expected here.

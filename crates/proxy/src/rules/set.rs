@@ -143,7 +143,7 @@ impl Checker<'_> {
             }
         };
         if path.is_only_metadata() {
-            let message = format!("`{}` is metadata, and cannot be set", written.text);
+            let message = format!("`{}` is metadata and cannot be set", written.text);
             self.error(&written.span, message, None);
             return None;
         }

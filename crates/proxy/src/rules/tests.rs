@@ -53,7 +53,7 @@ fn mistakes_of_grammar_are_all_reported() {
     my.rules:4:3: error: unknown statement `sett` (did you mean `set`?)
           sett os = "mac"
           ^^^^
-    my.rules:5:10: error: wanted `=`, found `==` (`=` sets a value; `==` compares, in filters)
+    my.rules:5:10: error: wanted `=`, found `==` (`=` sets a value; `==` is for comparisons in filters)
           set os == "mac"
                  ^^
     my.rules:6:10: error: wanted `=`, found text
@@ -77,13 +77,13 @@ fn mistakes_of_grammar_are_all_reported() {
     my.rules:12:10: error: a `}` without `{` (write `}}` for a brace in the text)
           log "a } b"
                  ^
-    my.rules:13:7: error: no closing quote on this line (texts end with `"`)
+    my.rules:13:7: error: no closing quote on this line (text ends with `"`)
           log "open
               ^
     my.rules:14:8: error: wanted a name in double quotes, found the end of the line
           count
                ^
-    my.rules:15:10: error: wanted `client`, `server` or `back`, found `clinet` (`inject` names who gets the message, then the message)
+    my.rules:15:10: error: wanted `client`, `server` or `back`, found `clinet` (after `inject`, write the receiver, then the message)
           inject clinet auth.PingReply
                  ^^^^^^
     my.rules:16:16: error: wanted the name of a message, found the end of the line
@@ -173,7 +173,7 @@ fn unknown_names_and_values_get_suggestions() {
     my.rules:17:23: error: no value of `accountFlags` is named `Admn` (did you mean `Admin`?)
           set accountFlags = [Admn, User]
                               ^^^^
-    my.rules:18:7: error: `message.from` is metadata, and cannot be set
+    my.rules:18:7: error: `message.from` is metadata and cannot be set
           set message.from = client
               ^^^^^^^^^^^^
     my.rules:19:7: error: `muted` is a variable (write `let muted = ...`, or `set fields.muted = ...`)

@@ -148,7 +148,7 @@ fn a_value_that_does_not_fit_is_reported_with_its_line() {
     let mut problems = outcomes[0].problems();
     problems
         .sort_by_key(|problem| problem.split(':').nth(1).and_then(|line| line.parse::<u32>().ok()));
-    // Reported once, although two messages have it.
+    // The problem is reported once, although two messages cause it.
     assert_eq!(problems.len(), 3, "{problems:#?}");
     assert!(problems[0].starts_with("my.rules:4: `set w`: "), "{problems:#?}");
     assert!(problems[1].starts_with("my.rules:9: `set gameId`: "), "{problems:#?}");
@@ -322,10 +322,10 @@ fn searches_of_long_messages_are_bounded() {
         + "when S_CHAT { log \"the end\" }\n";
     let outcomes = tera().run(&rules);
     let [problem] = &outcomes[0].problems()[..] else { panic!("{:?}", outcomes[0].problems()) };
-    let wanted = "the rules are too much work for a message of 60034 bytes; this one and all later \
+    let wanted = "the rules require too much work for a message of 60034 bytes; this one and all later \
                   ones are skipped";
     assert!(problem.starts_with("my.rules:5: `when`: ") && problem.ends_with(wanted), "{problem}");
-    // What earlier rules did stays, and short messages pass all rules.
+    // The effects of earlier rules remain, and short messages pass all rules.
     assert_eq!(outcomes[0].counts.changed, 1);
     assert_eq!(outcomes[0].logs(), [""; 0]);
     let short = rules.replace("set message = long", "count \"chats\"");
@@ -342,7 +342,9 @@ fn many_changes_of_one_message_are_bounded() {
     assert_eq!(outcomes[0].fields("tera.S_CHAT")[0]["channel"], 64_u64);
     let problems = outcomes[0].problems();
     assert_eq!(problems.len(), 1);
-    assert!(problems[0].contains("more than 64 rules change one message; the others are skipped"));
+    assert!(
+        problems[0].contains("more than 64 rules would change this message; the rest are skipped")
+    );
 }
 
 #[test]

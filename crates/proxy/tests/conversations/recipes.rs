@@ -34,7 +34,7 @@ fn the_platform_is_spoofed() {
     assert_eq!(auth.fields("auth.AcctLoginRequest")[0]["os"], "mac");
 }
 
-/// Runs a recipe, and returns the counters too.
+/// Runs a recipe and also returns the counters.
 fn run(sample: &Sample, name: &str) -> (Vec<Outcome>, Vec<(String, u64)>) {
     let definitions = Arc::clone(&sample.definitions);
     let file = RuleFile::new("my.rules", &recipe(name), definitions).unwrap();

@@ -16,7 +16,7 @@ use worldwire_proxy::replay::{
 
 use crate::samples::Sample;
 
-/// The Unix time at which all replays start: another day than that of the recordings.
+/// The Unix time at which all replays start, on a different day from the recordings.
 pub const EPOCH: Duration = Duration::from_secs(1_800_000_000);
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -175,7 +175,7 @@ pub fn play(sample: &Sample, capture: &str, stream: u64, terms: [&Terms; 2]) -> 
     play_after(sample, capture, stream, terms, None)
 }
 
-/// The same after another conversation of the client.
+/// Like [`play`], after another conversation of the client.
 pub fn play_after(
     sample: &Sample,
     capture: &str,

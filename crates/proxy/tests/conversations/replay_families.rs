@@ -28,7 +28,7 @@ fn complete(sample: &Sample, capture: &str, stream: u64) -> [u64; 2] {
 fn uru_conversations_are_replayed() {
     let counts = [0, 1, 2, 3].map(|stream| complete(&uru(), "uru-login.pcapng", stream));
     assert_eq!(counts, [[2, 2], [3, 2], [14, 13], [1, 1]]);
-    // The members of the age and the end of its state are expected, its states are not.
+    // The members of the age and the end of its state are expected; its states are not.
     assert_eq!(complete(&uru_age(), "uru-age.pcapng", 1), [5, 3]);
 }
 

@@ -189,8 +189,8 @@ impl Sample {
         outcomes
     }
 
-    /// The same with any handler. `before` is called before each segment, with the number of the
-    /// conversation and of the segment.
+    /// Like [`run`](Self::run), with any handler. `before` is called before each segment, with the
+    /// numbers of the conversation and the segment.
     pub fn run_with(
         &self,
         handler: &mut dyn FnMut() -> Box<dyn Handler>,
@@ -319,7 +319,7 @@ fn recorded(capture: &[u8], is_udp: bool) -> Vec<Conversation> {
     all.into_values().collect()
 }
 
-/// The only conversation in which something happened.
+/// The only conversation for which `has` returns true.
 pub fn only(outcomes: &[Outcome], has: impl Fn(&Outcome) -> bool) -> &Outcome {
     let mut found = outcomes.iter().filter(|outcome| has(outcome));
     let one = found.next().expect("a conversation");

@@ -21,7 +21,7 @@ fn options(script: &str) -> HookOptions {
     }
 }
 
-/// Messages from both sides arrive unchanged in spite of the hook.
+/// Checks that messages from both sides arrive unchanged despite the hook. Returns the problems.
 async fn continues_with(script: &str) -> Vec<String> {
     let stop = Stop::new();
     let mut world = World::new(options(script), stop.signal()).await;

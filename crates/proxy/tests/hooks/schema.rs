@@ -1,4 +1,4 @@
-//! The schema of the lines.
+//! Checks the lines of hooks against their schema.
 
 use worldwire_core::json::{Json, parse};
 use worldwire_core::testing::schema::valid;
@@ -70,5 +70,5 @@ fn the_guide_shows_valid_lines() {
     let example = include_str!("../../../../docs/examples/hook.py");
     let (_, shown) = guide.split_once("```python\n").unwrap();
     let (shown, _) = shown.split_once("```").unwrap();
-    assert!(example.ends_with(shown), "docs/hooks.md shows another example");
+    assert!(example.ends_with(shown), "docs/hooks.md shows a different example");
 }

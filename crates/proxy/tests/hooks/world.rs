@@ -114,7 +114,7 @@ impl World {
         self.collect();
     }
 
-    /// What is wrong.
+    /// The problems that were reported.
     pub(crate) fn problems(&mut self) -> Vec<String> {
         let reports = std::iter::from_fn(|| self.exchange.poll_report());
         let problem = |report| if let Report::Problem(text) = report { Some(text) } else { None };

@@ -49,7 +49,7 @@ impl Table {
         table
     }
 
-    /// Carries everything.
+    /// Carries everything in transit.
     fn settle(&mut self, now: Duration) {
         let mut moved = true;
         while std::mem::take(&mut moved) {

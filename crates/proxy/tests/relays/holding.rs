@@ -1,4 +1,4 @@
-//! Messages that are held for long, and floods after them.
+//! Messages that are held for a long time, and floods after them.
 
 use std::time::Duration;
 
@@ -22,9 +22,9 @@ fn held(family: MakeWorld, seed: u64, from: Side) -> Play {
     play
 }
 
-/// Holds a message of each side for an hour. The other side keeps talking, and so does the held one
-/// if `talks` is true. The model checks that the other
-/// direction flows and that later messages wait; an end that misses a keep-alive fails the play.
+/// Holds a message of each side for an hour. The other side keeps talking. The held side also does
+/// if `talks` is true. The model checks that the other direction flows and that later messages
+/// wait; an end that misses a keep-alive fails the play.
 fn hold_for_an_hour(family: MakeWorld, talks: bool) {
     const MAX_KEPT: usize = 1 << 20;
     for seed in 0..KINDS {
@@ -50,7 +50,7 @@ fn hold_for_an_hour(family: MakeWorld, talks: bool) {
 /// Keeps sending after a held message until the proxy stops reading. Everything arrives later.
 fn flood(family: MakeWorld) {
     const MAX_MESSAGES: usize = 5_000;
-    // The bound on bytes, and one message more.
+    // The limit on kept bytes, plus one message.
     const MAX_KEPT: usize = (8 << 20) + (64 << 10);
     for seed in 0..KINDS {
         let mut play = held(family, seed, Side::Client);
@@ -78,8 +78,8 @@ fn a_ki_connection_survives_an_hour_of_holding() {
     hold_for_an_hour(FAMILIES[0], true);
 }
 
-/// An MxO end repeats unacknowledged messages, each time in another packet, and its own bounds limit
-/// what it sends meanwhile. So only the other end talks.
+/// An MxO end repeats unacknowledged messages, each time in a different packet, and its own bounds
+/// limit what it sends meanwhile. So only the other end talks.
 #[test]
 fn an_mxo_connection_survives_an_hour_of_holding() {
     hold_for_an_hour(FAMILIES[1], false);

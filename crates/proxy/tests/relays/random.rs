@@ -1,5 +1,5 @@
 //! Messages are changed, dropped, held and added at random. Both ends receive exactly what a model
-//! says, whatever the pieces in which streams arrive, and whatever a bad network does.
+//! says, however streams are split and whatever a bad network does.
 
 use worldwire_proxy::fuzzing::relayed::{Choices, FAMILIES, MXO_LOGIN, MakeWorld, Play, Rates};
 

@@ -11,7 +11,7 @@ use worldwire_tera::schema::Set;
 /// The title of a kind, and its messages.
 type Kind = (String, Vec<(String, Vec<u8>)>);
 
-/// Number of messages per named definition; they differ in a number.
+/// Number of messages per named definition; the messages differ in one number.
 const MESSAGES: u32 = 16;
 
 /// All definition files of a directory.
@@ -22,7 +22,7 @@ pub(crate) fn files(folder: &Path) -> BTreeMap<String, String> {
     files.map(|path| (name(&path), std::fs::read_to_string(&path).unwrap())).collect()
 }
 
-/// Five messages of real definitions, of all relevant sizes, and a mix of all.
+/// Messages of five real definitions, of all relevant sizes, and a mix of all definitions.
 pub(crate) fn real(set: &Set, data: &Path) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = NAMED
         .iter()

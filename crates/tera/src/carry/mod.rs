@@ -1,7 +1,7 @@
 //! Derives the opcode map for a new build from the map for an old one.
 //!
 //! Opcodes are shuffled with every build, while the messages stay the same. [`Carry`] examines
-//! conversations of both builds, and matches opcodes of the new build with names of the old one by
+//! conversations of both builds and matches opcodes of the new build with names of the old one by
 //!
 //! * *rank*: how well the definition of a name reads the messages ([`rank`](crate::rank)),
 //! * *shape*: who sends them, how many there are, how long they are, and whether some are
@@ -45,7 +45,7 @@ const ROUNDS: usize = 6;
 const UNREAD: f64 = -4.0;
 /// Score of a name without a definition: neither for nor against.
 const UNDEFINED: f64 = -1.5;
-/// Weight of preceding, and of following messages that are the same in both builds.
+/// Weight of preceding messages that are the same in both builds, and of following ones.
 const AROUND: f64 = 3.0;
 
 /// Matches opcodes of a new build with names of an old one.
@@ -70,7 +70,7 @@ pub struct Carried {
     /// The best name; `None` if every name fits another opcode better, or if 2,048 other opcodes
     /// have more messages.
     pub name: Option<Box<str>>,
-    /// Whether nothing else comes close, and no doubt about another opcode extends to this one.
+    /// Whether nothing else comes close and no other opcode's uncertainty affects this one.
     pub is_sure: bool,
     /// How far the name is ahead of all others, from 0 to 1.
     pub confidence: f64,
@@ -268,9 +268,7 @@ pub fn format(carried: &[Carried]) -> String {
     }
     let mut unsure = by_name.iter().filter(|one| !one.is_sure).peekable();
     if unsure.peek().is_some() {
-        out.push_str(
-            "\n# Uncertain: compare the messages, and uncomment the lines that are right.\n",
-        );
+        out.push_str("\n# Uncertain: compare the messages, and uncomment the correct lines.\n");
     }
     for one in unsure {
         let Carried { opcode, messages, confidence, from, .. } = one;
@@ -492,7 +490,7 @@ mod tests {
     use crate::schema::{ParseOptions, Set};
     use worldwire_core::Sampler;
 
-    /// The messages of a build: names with their layouts in it.
+    /// The packets of a build: all names, with their layouts in this build.
     fn library(names: usize, changed: &[usize], codes: &[(String, u32)]) -> Packets {
         let types = ["int32", "uint64", "bool", "float", "string", "vec3", "byte", "int16"];
         let mut sampler = Sampler::new(5);

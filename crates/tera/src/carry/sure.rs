@@ -42,7 +42,7 @@ where
     /// The certain ones among the matches.
     ///
     /// If two requests are mistaken for each other, they support mistaking the two answers after
-    /// them for each other, too. So evidence for a certain match must itself be certain.
+    /// them for each other too. So evidence for a certain match must itself be certain.
     pub(super) fn sure(&self, matched: &Matched) -> Matched {
         let Self { base, scores, .. } = *self;
         let mut sure = matched.clone();

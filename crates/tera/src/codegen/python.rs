@@ -66,7 +66,7 @@ fn fields(one: &Struct, shapes: &Shapes<'_>, is_message: bool, out: &mut String)
         let is_list = matches!(field.shape, Shape::List(..) | Shape::Row(..));
         let value = match class {
             _ if is_list => Value::List(&kind, class),
-            // Its value may be absent, so its type is left open.
+            // The value of an earlier copy may be absent, so its type is left open.
             Some(_) if field.last.is_some() => Value::Optional("Any"),
             Some(class) => Value::Group(class),
             None if field.last.is_some() => Value::Optional(&kind),

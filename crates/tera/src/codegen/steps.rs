@@ -85,7 +85,7 @@ fn tree(plan: &Plan, ops: &mut core::slice::Iter<'_, Op>) -> Vec<Step> {
                 });
                 Step::Group { lists: lists.collect(), pairs }
             }
-            // Its bytes belong to no field.
+            // The bytes of this step belong to no field.
             Op::Orphan { .. } => continue,
         };
         steps.push(step);

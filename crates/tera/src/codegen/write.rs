@@ -170,8 +170,8 @@ impl Writing<'_, '_> {
         }
     }
 
-    /// Generates a closure that writes an element, `item`: with `prefix` up to its parameters, and
-    /// `suffix` after it.
+    /// Generates a closure that writes an element, `item`. `prefix` comes before the closure's
+    /// parameters, and `suffix` after the closure.
     fn element(&mut self, prefix: &str, scope: u32, field: u32, suffix: &str, indent: &str) {
         if let Some(Shape::Record(record)) = self.shapes.element_of(field)
             && self.shapes.structs[*record].scope == Some(scope)

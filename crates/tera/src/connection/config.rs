@@ -22,7 +22,7 @@ pub struct Config {
     /// How long a client may be silent after the key exchange; `None` for no limit. Servers only.
     /// Default 120 s.
     pub idle_time: Option<Duration>,
-    /// The opcodes of the messages that carry counter and checksum. A client overwrites both
+    /// The opcodes of the messages that carry a counter and checksum. A client overwrites both
     /// fields; see [`integrity`]. A server ignores this setting. Default: none.
     pub integrity: HashSet<u16>,
     /// Limits on what is queued for the other side.
@@ -35,7 +35,7 @@ pub struct RelayConfig {
     /// How the session derives its ciphers from the keys. If `None`, the relay detects it from the
     /// client's first message, as an observer does. Default: none.
     pub variant: Option<Variant>,
-    /// The opcodes of the client messages that carry counter and checksum; see
+    /// The opcodes of the client messages that carry a counter and checksum; see
     /// [`integrity`](crate::integrity). They can be set later with
     /// [`set_integrity`](super::Sender::set_integrity). Default: none.
     pub integrity: HashSet<u16>,
@@ -69,16 +69,16 @@ impl Default for RelayConfig {
     }
 }
 
-/// Whether a client message carries counter and checksum.
+/// Whether a client message carries a counter and checksum.
 pub(super) fn signs(listed: &HashSet<u16>, message: &[u8]) -> bool {
     matches!(Header::peek(message), Ok(Some(Header { opcode, .. })) if listed.contains(&opcode))
 }
 
-/// Checks that a message that carries counter and checksum has room for them.
+/// Checks that a message that carries a counter and checksum has room for them.
 pub(super) fn check_signed(message: &[u8]) -> Result<()> {
     if message.len() < integrity::HEADER_BYTES {
         let found = format!("a message of {} bytes", message.len());
-        return Err(Error::value("room for counter and checksum after the opcode", found));
+        return Err(Error::value("room for a counter and checksum after the opcode", found));
     }
     Ok(())
 }

@@ -64,12 +64,12 @@ use stream::{HELLO, Phase, Stream};
 #[derive(Debug)]
 pub struct Connection {
     sender: Sender,
-    /// The stream of each side, as far as this role reads it; by [`Side::index`].
+    /// The stream of each side, as far as this role reads it, indexed by [`Side::index`].
     streams: [Stream; 2],
     keys: Exchange,
     /// Keys of connections whose exchange may be missing (observers).
     known: Arc<[Keys]>,
-    /// Not reported yet.
+    /// Events that are not reported yet.
     events: VecDeque<Event<Unread<Unit>, News>>,
 }
 
@@ -132,7 +132,7 @@ impl Connection {
     /// and checksums follow the order in which messages are sent.
     ///
     /// A message may be dropped or replaced; the hello and the keys are always forwarded unchanged.
-    /// The relay fills in counter and checksum of replacements, so any values will do.
+    /// The relay fills in the counter and checksum of replacements, so any values will do.
     ///
     /// A stream that is not TERA's is forwarded unread, and so is the rest of a stream after a
     /// fault. The relay then has no deadlines, just as after the key exchange.
@@ -422,8 +422,8 @@ impl Connection {
         }
     }
 
-    /// Handles a fault: an observer or relay gives up the stream, an active role the connection.
-    /// Before the keys are exchanged, a relay gives up both streams.
+    /// Handles a fault: an observer or relay gives up the stream; an active role gives up the
+    /// connection. Before the keys are exchanged, a relay gives up both streams.
     fn fault(&mut self, side: Side, error: Error) {
         self.events.push_back(Event::Fault { side, error });
         match &self.sender.half.role {

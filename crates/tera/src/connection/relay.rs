@@ -25,7 +25,7 @@ pub struct Relaying {
 /// The counters and checksums of the client's messages.
 #[derive(Debug)]
 struct Signatures {
-    /// The client messages that carry counter and checksum.
+    /// The client messages that carry a counter and checksum.
     opcodes: HashSet<u16>,
     resigner: Resigner,
 }
@@ -119,7 +119,7 @@ impl Relaying {
 }
 
 impl Signatures {
-    /// Whether a message carries counter and checksum.
+    /// Whether a message carries a counter and checksum.
     fn signs(&self, side: Side, message: &[u8]) -> bool {
         side == Side::Client && signs(&self.opcodes, message)
     }

@@ -80,7 +80,7 @@ impl Sender {
     /// Unverified: the checksum itself; see [`integrity`](crate::integrity).
     ///
     /// # Errors
-    /// [`SendError::Role`], for a server or an observer.
+    /// [`SendError::Role`] for a server or an observer.
     pub fn set_integrity_seed(&mut self, iv: u32) -> Result<(), SendError> {
         match &mut self.half.role {
             Role::Client(_, signing) => signing.signer.iv = Some(iv),
@@ -90,13 +90,13 @@ impl Sender {
         Ok(())
     }
 
-    /// Sets the opcodes of the client messages that carry counter and checksum, for clients and
+    /// Sets the opcodes of the client messages that carry a counter and checksum, for clients and
     /// relays. They replace [those in the configuration](Config::integrity). A relay knows the
     /// build, and so the opcodes, only after the client's first message:
     /// [`Packets::integrity`](crate::packet::Packets::integrity) lists them.
     ///
     /// # Errors
-    /// [`SendError::Role`], for a server or an observer.
+    /// [`SendError::Role`] for a server or an observer.
     pub fn set_integrity(&mut self, opcodes: HashSet<u16>) -> Result<(), SendError> {
         match &mut self.half.role {
             Role::Client(_, signing) => signing.opcodes = opcodes,
@@ -111,7 +111,7 @@ impl Sender {
     /// so the opcodes, only after the client's first message.
     ///
     /// # Errors
-    /// [`SendError::Role`], for roles other than a relay.
+    /// [`SendError::Role`] for roles other than a relay.
     pub fn set_keep_alives(&mut self, opcodes: [Option<u16>; 2]) -> Result<(), SendError> {
         match &mut self.half.role {
             Role::Relay(relay) => relay.set_keep_alives(opcodes),
@@ -184,8 +184,8 @@ impl HalfSender for Sender {
         &mut self.half
     }
 
-    /// Queues a whole message, with its header. A client fills in counter and checksum where the
-    /// message carries them; see [`Config::integrity`].
+    /// Queues a whole message, with its header. A client fills in the counter and checksum of
+    /// messages that carry them; see [`Config::integrity`].
     fn queue(&mut self, message: &[u8]) -> Result<(), SendError> {
         let to = match &self.half.role {
             Role::Client(..) => Side::Server,
@@ -215,12 +215,12 @@ impl HalfSender for Sender {
 }
 
 impl Inject for Sender {
-    /// Queues a message for a side, and fills in its counter and checksum. Also fails while a piece
+    /// Queues a message for a side and fills in its counter and checksum. Also fails while a piece
     /// waits for room in the queue to that side, and if that stream is forwarded unread.
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
         let side = to.other();
         let forwarding = self.half.open_relay()?;
-        // It must not overtake the hello or a key.
+        // The message must not overtake the hello or a key.
         let in_setup = forwarding.keeps(|piece| !matches!(piece.unit, Unit::Message { .. }));
         let readable = forwarding.check_readable(side);
         if let Role::Relay(relay) = &self.half.role {

@@ -124,7 +124,7 @@ impl Stream {
     }
 
     /// Skips the rest of an exchange with missing bytes. Returns the range of the skipped exchange
-    /// at its end.
+    /// once its end is reached.
     pub(super) fn pass_torn(&mut self) -> Option<Range<u64>> {
         let Phase::Torn(from) = self.phase else { return None };
         let left = self.exchange_bytes.saturating_sub(self.incoming.offset());
@@ -224,8 +224,8 @@ impl Stream {
     /// Skips missing bytes.
     ///
     /// # Errors
-    /// Malformed if parts of the keys are missing, or the limit on skipped keystream. Nothing can be
-    /// read after either.
+    /// `Malformed` if parts of the keys are missing, or the limit on skipped keystream. Nothing can
+    /// be read after either.
     pub(super) fn skip(&mut self, length: u64) -> Result<()> {
         let from = self.incoming.offset();
         let is_hello = self.lacks_hello(length);

@@ -83,7 +83,7 @@ impl KeyFile {
     }
 }
 
-/// Whether the text contains a `tera` table, and so must be TOML.
+/// Whether the text contains a `tera` table and therefore must be TOML.
 fn is_ours(text: &str) -> bool {
     text.lines().any(|line| {
         let name = line.trim_start().trim_start_matches('[').trim_start();
@@ -138,7 +138,10 @@ impl File<'_> {
             };
             *place = pair(value);
             if place.is_none() {
-                self.error(value.span(), "not two keys of 256 hexadecimal digits, in quotes");
+                self.error(
+                    value.span(),
+                    "must be two keys of 256 hexadecimal digits each, in quotes",
+                );
             }
         }
         if self.errors.len() == before && (client.is_none() || server.is_none()) {
@@ -172,7 +175,7 @@ mod tests {
     fn a_formatted_session_is_parsed_back() {
         let keys = Keys { client: [[1; 128], [2; 128]], server: [[3; 128], [4; 128]] };
         let text = KeyFile::format_session(&keys);
-        let file = KeyFile::parse("keys", &format!("[uru]\n{text}")).expect("it is right");
+        let file = KeyFile::parse("keys", &format!("[uru]\n{text}")).expect("a key file");
         assert_eq!(*file.sessions(), *core::slice::from_ref(&keys));
         let mut both = file.clone();
         both.merge(file);
@@ -184,10 +187,10 @@ mod tests {
     fn all_errors_are_reported() {
         let text = "[[tera.session]]\nclient = [\"00\", \"\"]\nsevrer = []\n\
                     [[tera.session]]\n[tera.other]\n";
-        let errors = KeyFile::parse("keys.toml", text).expect_err("it is wrong");
+        let errors = KeyFile::parse("keys.toml", text).expect_err("invalid tables");
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
-        keys.toml:2:10: error: not two keys of 256 hexadecimal digits, in quotes
+        keys.toml:2:10: error: must be two keys of 256 hexadecimal digits each, in quotes
         keys.toml:3:1: error: unknown key; a session has client and server
         keys.toml:4:1: error: a session needs the keys of client and server
         keys.toml:5:7: error: unknown key; only session is allowed

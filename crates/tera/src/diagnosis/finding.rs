@@ -145,7 +145,7 @@ impl fmt::Display for Finding {
             }
             Self::UnlistedIntegrity { names } => {
                 let names = listed(names);
-                write!(f, "messages with counters that no integrity list names: {names}")
+                write!(f, "messages that have counters but are on no integrity list: {names}")
             }
             Self::WrongList { names } => {
                 let (is, has) = if names.len() == 1 { ("is", "has") } else { ("are", "have") };
@@ -156,8 +156,8 @@ impl fmt::Display for Finding {
                 let (names, verb) = (listed(names), if names.len() == 1 { "is" } else { "are" });
                 write!(
                     f,
-                    "{names} {verb} on the integrity list of patch {patch}, which is not used: the \
-                     client's patch is unknown"
+                    "{names} {verb} on the integrity list of patch {patch}, but that list is not \
+                     used because the client's patch is unknown"
                 )
             }
             Self::WrongSide { opcode, name, from, count, crossed } => {

@@ -43,7 +43,8 @@ struct OpcodeStats {
     odd: u64,
     /// How many of these messages have unused bytes.
     gaps: u64,
-    /// Messages on the integrity list that fit their definition only without counter and checksum.
+    /// Messages on the integrity list that fit their definition only without the counter and
+    /// checksum.
     unsealed: u64,
     /// The first decoding error.
     error: Option<String>,
@@ -103,7 +104,7 @@ impl Diagnosis {
             return;
         };
         if sender(packet.name).is_some_and(|side| side != from) {
-            // It is not the message that its name indicates, so the name's definitions do not
+            // This is not the message that its name indicates, so the name's definitions do not
             // apply.
             seen.crossed += 1;
             return;
@@ -232,7 +233,7 @@ impl Diagnosis {
         opcodes.filter_map(|(opcode, _)| self.packets.get(*opcode)).map(|packet| packet.name)
     }
 
-    /// Reports observed client messages that are on an integrity list which is not in use.
+    /// Reports observed client messages that are on an integrity list that is not in use.
     fn unused_list(&self) -> Option<Finding> {
         let of_client = self.opcodes.iter().filter(|(_, seen)| seen.count > seen.crossed);
         let listed = of_client.filter_map(|(opcode, _)| {
@@ -328,7 +329,7 @@ impl OpcodeStats {
         self.kept.retain(|(odd, message)| !odd || !fits(message));
     }
 
-    /// Whether all its messages are on the integrity list without having counter and checksum.
+    /// Whether all its messages are on the integrity list but have no counter and checksum.
     fn is_unsealed(&self) -> bool {
         self.unsealed > 0 && self.unsealed == self.count - self.crossed
     }
@@ -502,12 +503,12 @@ mod tests {
         let all = [sealed(5, 1), sealed(6, 1), sealed(5, 2), sealed(6, 2)];
         let all: Vec<(Side, &[u8])> = all.iter().map(|one| (Side::Client, &one[..])).collect();
         let wanted = [
-            "messages with counters that no integrity list names: C_B",
-            "C_A is on the integrity list of patch 98, which is not used: the client's patch is \
-             unknown",
+            "messages that have counters but are on no integrity list: C_B",
+            "C_A is on the integrity list of patch 98, but that list is not used because the \
+             client's patch is unknown",
         ];
         assert_eq!(findings_of(&files, &map, Some(list), &all), wanted);
-        let wanted = ["messages with counters that no integrity list names: C_A, C_B"];
+        let wanted = ["messages that have counters but are on no integrity list: C_A, C_B"];
         assert_eq!(findings_of(&files, &map, None, &all), wanted);
     }
 

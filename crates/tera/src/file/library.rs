@@ -126,7 +126,7 @@ impl Library {
 /// A library as seen by one client build.
 #[derive(Clone, Debug)]
 pub struct Build<'l> {
-    /// As of its patch.
+    /// The definitions as of its patch.
     definitions: Cow<'l, Set>,
     deprecated: &'l Deprecated,
     /// All lists of messages with an integrity header.

@@ -116,7 +116,7 @@ impl CodeMap {
         Self::from_pairs_noting(pairs).0
     }
 
-    /// Like [`from_pairs`](Self::from_pairs), and also reports duplicates and names left out.
+    /// Like [`from_pairs`](Self::from_pairs), but also reports duplicates and names left out.
     pub fn from_pairs_noting<N: AsRef<str>>(
         pairs: impl IntoIterator<Item = (N, u32)>,
     ) -> (Self, Vec<String>) {

@@ -28,7 +28,7 @@ const fn key(seed: u8) -> Key {
     key
 }
 
-/// The opcodes whose messages carry counter and checksum.
+/// The opcodes whose messages carry a counter and checksum.
 const SIGNED: [u16; 2] = [1, 2];
 
 /// The settings selected by the first byte of an input.
@@ -93,7 +93,7 @@ fn exchange(side: Side) -> Vec<u8> {
     }
 }
 
-/// One run: the ciphers of both sides, and the bytes left before they encrypt.
+/// One run: the ciphers of both sides, and how many bytes each side still sends unencrypted.
 struct Run {
     bounds: Bounds,
     ciphers: SessionCiphers,

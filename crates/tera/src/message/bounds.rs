@@ -35,7 +35,7 @@ impl Budget {
         self.left
     }
 
-    /// Counts bytes as read, and returns whether that was allowed.
+    /// Counts bytes as read and returns whether that was allowed.
     #[inline]
     pub(super) const fn take(&mut self, bytes: usize) -> bool {
         let enough = bytes <= self.left;
@@ -78,8 +78,8 @@ impl Chain {
         Self { met: 0, steps: 0, until: 1 }
     }
 
-    /// Validates the position and links of the element with an index, of `count`; its offset is
-    /// stored at `link`. Returns the offset of the next one.
+    /// Validates the position and links of element `index` of `count`; its offset is stored at
+    /// `link`. Returns the offset of the next element.
     #[inline(always)]
     pub(super) fn element(
         &mut self,

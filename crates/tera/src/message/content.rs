@@ -3,7 +3,7 @@
 use super::scalar::ScalarValue;
 use crate::types::{Angle, Skill, TextView};
 
-/// The contents of a field, whose lists and records are of the types `L` and `R`: an
+/// The contents of a field, with lists and records of the types `L` and `R`: an
 /// [`Item`](super::Item) of a view, or a [`Datum`](super::Datum) of a tape.
 #[derive(Clone, Copy, Debug)]
 pub enum Content<'d, L, R> {

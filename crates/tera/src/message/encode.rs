@@ -439,7 +439,7 @@ impl<'p> Writer<'p, '_> {
     #[inline]
     fn position(&self) -> Result<u16> {
         let length = self.out.len() - self.origin;
-        u16::try_from(length).map_err(|_| too_long(length, "and more"))
+        u16::try_from(length).map_err(|_| Fault::MessageTooLong.value(format!("at least {length}")))
     }
 
     #[inline]

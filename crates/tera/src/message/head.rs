@@ -1,4 +1,4 @@
-//! The message header: length, opcode, and in some messages counter and checksum.
+//! The message header: length, opcode, and in some messages a counter and checksum.
 
 use worldwire_core::{Error, Result};
 

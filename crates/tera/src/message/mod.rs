@@ -78,10 +78,10 @@ impl Plan {
     ///
     /// Returns notes on deviations from canonical form. The tree lists them after the fields, as
     /// `$notes`, together with the bytes `$trailing`, and with the whole message as `$original` if
-    /// its fields alone would encode to other bytes.
+    /// its fields alone would encode to different bytes.
     ///
     /// # Errors
-    /// Malformed, with the path of the field and the offset; [`Fault::of`] tells which rule is
+    /// `Malformed`, with the path of the field and the offset; [`Fault::of`] tells which rule is
     /// broken.
     pub fn decode<'d, 'n, T: Trace<'n>>(
         &'n self,
@@ -108,7 +108,7 @@ impl Plan {
     /// Reads a message into values. Text and bytes are borrowed.
     ///
     /// # Errors
-    /// Malformed, with the definition, the path of the field and the offset.
+    /// `Malformed`, with the definition, the path of the field and the offset.
     pub fn read<'d>(&self, message: &'d [u8], form: HeaderForm) -> Result<Message<'d>> {
         let named = |error| self.named(error);
         let head = Head::read(message, form).map_err(named)?;
@@ -134,7 +134,7 @@ impl Plan {
     /// Appends a message to `out`, in canonical form.
     ///
     /// # Errors
-    /// Value, with the path of the field that cannot be written; `out` is left unchanged.
+    /// `Value`, with the path of the field that cannot be written; `out` is left unchanged.
     pub fn encode(&self, head: Head, fields: &Value<'_>, out: &mut Vec<u8>) -> Result<()> {
         self.encode_with(head, fields, Leniency::Strict, out)
     }
@@ -142,7 +142,7 @@ impl Plan {
     /// Appends a message to `out`, in canonical form, with the given strictness.
     ///
     /// # Errors
-    /// Value, with the path of the field that cannot be written; `out` is left unchanged.
+    /// `Value`, with the path of the field that cannot be written; `out` is left unchanged.
     pub fn encode_with(
         &self,
         head: Head,
@@ -154,7 +154,7 @@ impl Plan {
     }
 }
 
-/// A decoded message. To change its fields, clone them, and encode them with [`Plan::encode`].
+/// A decoded message. To change its fields, clone them and encode them with [`Plan::encode`].
 ///
 /// It is encoded to its original bytes, canonical or not, unless its header is changed. Then it is
 /// encoded in canonical form, followed by its trailing bytes.
@@ -203,7 +203,7 @@ impl<'d> Message<'d> {
     /// Appends the message to `out`.
     ///
     /// # Errors
-    /// Value, if a changed field cannot be written; `out` is left unchanged.
+    /// `Value` if a changed field cannot be written; `out` is left unchanged.
     pub fn encode(&self, plan: &Plan, out: &mut Vec<u8>) -> Result<()> {
         if !self.changed {
             out.extend_from_slice(self.original);
@@ -215,7 +215,7 @@ impl<'d> Message<'d> {
     }
 }
 
-/// Appends bytes to the message that begins at `start`, and corrects its length.
+/// Appends bytes to the message that begins at `start` and corrects its length.
 fn append_trailing(trailing: &[u8], start: usize, out: &mut Vec<u8>) -> Result<()> {
     let length = out.len() - start + trailing.len();
     let word = u16::try_from(length)

@@ -1,4 +1,4 @@
-//! Notes on messages that can be read, but deviate from canonical form.
+//! Notes on messages that can be read but deviate from canonical form.
 
 use worldwire_core::Names;
 
@@ -84,7 +84,7 @@ impl Notes {
         self.0.as_deref().map_or(&[], |notes| &notes.list)
     }
 
-    /// How many there are beyond those.
+    /// How many notes there are beyond the first 256.
     #[must_use]
     pub fn more(&self) -> usize {
         self.0.as_deref().map_or(0, |notes| notes.more)

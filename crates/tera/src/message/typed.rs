@@ -66,7 +66,7 @@ pub trait Typed<'d>: Sized {
     const NAME: &'static str;
     /// The version of the layout.
     const VERSION: u32;
-    /// Bytes after the header, holding counts and offsets, that no offset may point into.
+    /// Bytes after the header that hold counts and offsets. No offset may point into them.
     const WORDS: usize;
 
     /// Reads the fields, which begin at `start`.
@@ -93,7 +93,7 @@ pub trait Typed<'d>: Sized {
     /// Appends a message to `out`, in canonical form.
     ///
     /// # Errors
-    /// Value, with the path of the field that cannot be written; `out` is left unchanged.
+    /// `Value`, with the path of the field that cannot be written; `out` is left unchanged.
     #[inline]
     fn encode(&self, head: Head, out: &mut Vec<u8>) -> Result<()> {
         let origin = out.len();
@@ -203,7 +203,7 @@ impl<'d> Input<'d> {
     /// stored at `place`. `read` gets the position of an element's fields.
     ///
     /// # Errors
-    /// Malformed, if a link points outside the message or the list does not have `count` elements;
+    /// `Malformed` if a link points outside the message or the list does not have `count` elements;
     /// and errors of `read`.
     #[inline]
     pub fn list<T>(
@@ -288,7 +288,7 @@ impl Output<'_> {
         Ok(start)
     }
 
-    /// Appends a text, and writes its offset to `place`.
+    /// Appends a text and writes its offset to `place`.
     #[inline]
     pub fn text(&mut self, place: usize, text: &Text<'_>) -> Result<()> {
         let position = self.position()?;
@@ -308,7 +308,7 @@ impl Output<'_> {
         Ok(())
     }
 
-    /// Appends bytes, and writes their count and offset to `places`.
+    /// Appends bytes and writes their count and offset to `places`.
     #[inline]
     pub fn bytes(&mut self, places: (usize, usize), bytes: &[u8]) -> Result<()> {
         let position = self.position()?;
@@ -324,7 +324,7 @@ impl Output<'_> {
     /// `places`.
     ///
     /// # Errors
-    /// Value, if there are too many elements, or the message becomes too long; and errors of
+    /// `Value` if there are too many elements or the message becomes too long; and errors of
     /// `write`.
     #[inline]
     pub fn list<T>(
@@ -370,7 +370,7 @@ impl Output<'_> {
         let length = self.out.len() - self.origin;
         match u16::try_from(length) {
             Ok(position) if length <= MAX_BYTES => Ok(position),
-            _ => Err(Fault::MessageTooLong.value(format!("{length} and more"))),
+            _ => Err(Fault::MessageTooLong.value(format!("at least {length}"))),
         }
     }
 

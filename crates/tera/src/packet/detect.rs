@@ -1,4 +1,4 @@
-//! Detects counter and checksum in messages that no list names.
+//! Detects a counter and checksum in messages that no list names.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::schema::Definition;
 /// A single message proves nothing: a layout that grew by 8 bytes looks the same. A header is
 /// therefore only detected when a counter rises between messages. Once a client is known to use
 /// counters, the first message of another opcode is also read with the header, but this is revoked
-/// if the next one does not continue the count. Before patch 92, no detection takes place.
+/// if the next one does not continue the count. Before patch 92, nothing is detected.
 ///
 /// Unverified: no list and no capture is known for patches after 98. The header is assumed to be
 /// that of patches 93 to 98, and both ways of counting are accepted. A capture of a later client

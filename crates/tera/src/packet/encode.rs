@@ -12,14 +12,14 @@ use crate::schema::Definition;
 impl Packets {
     /// Encodes a message from JSON: `opcode` (a name or a number) with `fields`, and optionally
     /// `version` to select a definition; or `opcode` with `payload`. Missing fields are 0 or empty.
-    /// If the fields include
-    /// `$integrity`, the message gets a header with those values, verbatim: computing a checksum
-    /// needs the connection's seed. Otherwise messages on the build's integrity list get the counter
-    /// 1 and the checksum 0, to be [filled in](crate::integrity); [`uncounted`](Self::uncounted)
-    /// reports them. `length` is recomputed, and `revision`, which selects the packets, is ignored.
+    /// If the fields include `$integrity`, the message gets a header with those values, verbatim:
+    /// computing a checksum needs the connection's seed. Otherwise messages on the build's
+    /// integrity list get the counter 1 and the checksum 0, to be [filled in](crate::integrity);
+    /// [`uncounted`](Self::uncounted) reports them. `length` is recomputed, and `revision`, which
+    /// selects the packets, is ignored.
     ///
     /// # Errors
-    /// Value, if the JSON has a different form, or names something the build does not have. A
+    /// `Value` if the JSON has a different form or names something the build does not have. A
     /// version that is deprecated at the build's patch is refused unless it is the one used for
     /// reading.
     pub fn encode_json(&self, json: &Json) -> Result<Vec<u8>> {

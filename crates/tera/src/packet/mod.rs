@@ -175,7 +175,7 @@ impl Packets {
         rest.get(..count).unwrap_or_default()
     }
 
-    /// Whether a definition is deprecated at the build's patch, and so not used for writing.
+    /// Whether a definition is deprecated at the build's patch, and therefore not used for writing.
     #[must_use]
     pub fn is_deprecated(&self, name: &str, version: u32) -> bool {
         find(&self.definitions, name, version).is_some_and(|index| self.rules_out(index))
@@ -209,7 +209,7 @@ impl Packets {
     }
 
     /// The patch of the first integrity list that names a message, if no list is in use because the
-    /// build's patch is not known. The message is then read without counter and checksum.
+    /// build's patch is not known. The message is then read without a counter and checksum.
     #[must_use]
     pub fn unused_list(&self, opcode: u16) -> Option<u16> {
         self.by_opcode.get(&opcode)?.unused_list
@@ -221,7 +221,8 @@ impl Packets {
         self.by_opcode.values().filter(sealed).map(|entry| &*entry.name)
     }
 
-    /// The opcodes of those messages, for [connections](crate::connection::Config::integrity).
+    /// The opcodes of the messages that have a counter and checksum according to the build's list,
+    /// for [connections](crate::connection::Config::integrity).
     #[must_use]
     pub fn integrity(&self) -> HashSet<u16> {
         let sealed = self.by_opcode.iter().filter(|(_, entry)| entry.form == HeaderForm::Integrity);
@@ -372,7 +373,7 @@ mod tests {
         let expected = r#"{"length":12,"opcode":"S_A","version":2,"fields":{"a":1,"b":2}}"#;
         assert_eq!(json(&packets, &message), expected);
         assert_eq!(packets.integrity(), HashSet::from([6]));
-        // The field added in patch 90 does not exist yet; counter and checksum do.
+        // The field added in patch 90 does not exist yet; the counter and checksum do.
         let message = [18, 0, 6, 0, 1, 0, 0, 0, 2, 0, 0, 0, 14, 0, b'x', 0, 0, 0];
         let text = json(&packets, &message);
         assert!(text.contains(r#""$integrity":{"counter":1"#), "{text}");
@@ -466,11 +467,11 @@ mod tests {
             error_of(json!({ "system": system }))
         };
         let error = values(json!({ "key": "a", "value": 5 }));
-        assert!(error.contains("values[0].value: wanted a text, found 5"), "{error}");
+        assert!(error.contains("values[0].value: wanted a string, found 5"), "{error}");
         let error = values(json!({ "key": "a", "value": "5", "x": 1 }));
         assert!(error.contains("found \"x\""), "{error}");
         let odd = json!({ "bytes": 5, "system": { "name": 7, "values": [] } });
-        assert!(error_of(odd).contains("bytes: wanted a text"));
+        assert!(error_of(odd).contains("bytes: wanted a string"));
         // Keys printed by earlier versions are ignored.
         let old = json!({ "opcode": 5, "fields": {
             "message": "@42", "$system": { "name": "SMT_LOOT", "values": [] } } });

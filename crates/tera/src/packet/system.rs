@@ -59,7 +59,7 @@ impl Closer for Packets {
         parts.end()?;
         let Some(system) = system else { return Ok(None) };
         if let Some(other) = before.filter(|before| !before.is_string()) {
-            return Err(json::expected("a text", other).inside("bytes"));
+            return Err(json::expected("a string", other).inside("bytes"));
         }
         if !carries(site) {
             let wanted = "a field that can hold a system message";
@@ -161,7 +161,7 @@ fn key_and_value(json: &Json) -> Result<(String, Option<String>)> {
     let mut parts = FieldsOf::new(json)?;
     let text = |json: &Json, name: &str| match json {
         Json::String(text) => Ok(text.to_string()),
-        other => Err(json::expected("a text", other).inside(name)),
+        other => Err(json::expected("a string", other).inside(name)),
     };
     let key = text(parts.take("key")?, "key")?;
     let value = parts.take_optional("value").map(|value| text(value, "value")).transpose()?;

@@ -160,7 +160,8 @@ pub(super) struct Built {
     pub(super) problems: Vec<Problem>,
     /// The files it includes, directly or indirectly.
     pub(super) includes: Vec<Box<str>>,
-    /// Number of lines and fields, even for a file with errors, which takes as long to compile.
+    /// Number of lines and fields. Counted even for a file with errors, as it takes as long to
+    /// compile.
     pub(super) size: usize,
     /// Whether it was left out because the set is too large.
     pub(super) no_room: bool,
@@ -258,7 +259,7 @@ impl<'f> Lines<'f> {
         parents.pop();
     }
 
-    /// Drops lines that are not allowed where they are, and reports them.
+    /// Drops and reports lines that are not allowed where they are.
     fn check(&mut self, dialect: Dialect) {
         let lines = core::mem::take(&mut self.lines);
         let mut kept: Vec<Line> = Vec::with_capacity(lines.len());

@@ -223,7 +223,7 @@ impl<'t> Parser<'t> {
             "" => format!("wanted {wanted}, found the end of the line"),
             rest => format!("wanted {wanted}, found {}", quoted(rest)),
         };
-        let help = Some("a line is dashes, type and name: - int32 id".to_owned());
+        let help = Some("a line has dashes, a type and a name: - int32 id".to_owned());
         self.error(ProblemKind::MalformedLine, span, message, help)
     }
 
@@ -235,7 +235,7 @@ impl<'t> Parser<'t> {
         }
         if let Some(odd) = cursor.rest.find(|c: char| is_space(c) && !c.is_ascii()) {
             let at = cursor.at + odd;
-            let message = "white space other than space and tab".to_owned();
+            let message = "whitespace other than space and tab".to_owned();
             let (name, text) = (self.name, self.text);
             let source = self.source.get_or_insert_with(|| Source::new(name, text));
             let diagnostic = source.warning(at..at + 1, message);
@@ -276,7 +276,7 @@ impl<'t> Parser<'t> {
         let kind_start = cursor;
         let (kind, interleaved) = self.kind(&mut cursor)?;
         if !cursor.skip_space() {
-            return Err(self.malformed(cursor, "white space and a name"));
+            return Err(self.malformed(cursor, "whitespace and a name"));
         }
         let name_at = cursor.at;
         let name = cursor.take_while(|c| !is_space(c) && c != '=' && c != '^');

@@ -50,14 +50,14 @@ pub struct Plan {
     pub(crate) fields: Vec<Field>,
     pub(crate) scopes: Vec<Scope>,
     pub(crate) ops: Vec<Op>,
-    /// All fixed-size fields, those of a scope in byte order.
+    /// All fixed-size fields; those of one scope are in byte order.
     pub(crate) fixed: Vec<Fixed>,
     /// The positions of the booleans of all scopes.
     pub(crate) bools: Vec<Spot>,
     /// The scope of each field.
     pub(crate) around: Vec<u32>,
     pub(crate) root: u32,
-    /// Bytes after the message header, holding counts and offsets, that no offset may point into.
+    /// Bytes after the message header that hold counts and offsets. No offset may point into them.
     pub(crate) words: u32,
     pub(crate) placement: Placement,
     /// Whether array elements are written in pairs, matched by a number in them.

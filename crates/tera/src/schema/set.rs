@@ -282,7 +282,7 @@ impl Set {
     pub fn at(&self, patch: Patch) -> Cow<'_, Self> {
         let depends = |entry: &Entry| match &entry.built.definition {
             Some(definition) => definition.depends_on_patch(),
-            // Its errors may occur at some patches only.
+            // The file's errors may occur at some patches only.
             None => entry.name.is_ok() && !entry.built.no_room,
         };
         let depending = self.entries.iter().filter(|(_, entry)| depends(entry));

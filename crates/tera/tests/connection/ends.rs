@@ -89,7 +89,7 @@ pub(crate) fn session(sampler: &mut Sampler, variant: Variant) -> Said {
     let client = Connection::client(config(variant), [key(), key()], NOW);
     let server = Connection::server(config(variant), [key(), key()], NOW);
     let mut pair = Pair::new(client, server, Conditions::default());
-    // It is sent before there are keys, so it waits.
+    // The message is sent before there are keys, so it waits.
     pair.client.send(&message(CHECK_VERSION, &[1, 2, 3])).unwrap();
     let mut said = Said { pieces: Vec::new(), heard: Default::default() };
     let mut places = Vec::new();

@@ -65,7 +65,7 @@ fn counters_follow_the_order_in_which_messages_leave() {
             }
         }
     }
-    // The second never leaves, so those after it have a number that is one lower.
+    // The second message never leaves, so the counters of those after it are one lower.
     for (index, decision) in [(1, Decision::Drop), (3, Decision::AsIs), (2, Decision::AsIs)] {
         relay.sender().release(held[index], decision).unwrap();
         assert!(relay.poll().is_none());
@@ -113,7 +113,7 @@ fn keep_alives_overtake_held_messages_in_their_own_order() {
         heard
     };
     let first = arrive(&mut relay, &numbered(1), true).unwrap();
-    // A server's keep-alive has another opcode.
+    // A server's keep-alive has a different opcode.
     arrive(&mut relay, &ping, false);
     arrive(&mut relay, &pong(1), false);
     assert_eq!(leave(&mut relay), [pong(1)]);

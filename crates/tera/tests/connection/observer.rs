@@ -184,7 +184,7 @@ fn a_hello_that_is_missing_costs_the_hello() {
         observer.input(NOW, Side::Server, Input::Gap(3));
     });
     assert!(torn[1..] == whole[1..]);
-    // A capture that began after it has no gap.
+    // A capture that began after the hello has no gap.
     let late = hear(&|_| {});
     let fault = late.iter().find(|line| line.starts_with("fault of the server"));
     let hint = "if the capture begins after the key exchange, the messages cannot be decrypted, not \
@@ -256,8 +256,8 @@ fn known_keys_make_up_for_a_torn_exchange() {
     }
 }
 
-/// Keystream is skipped for bytes that a capture may have lost, not for those that a segment
-/// claims.
+/// Keystream is skipped for bytes that a capture may have lost, not for bytes that a segment merely
+/// claims to be missing.
 #[test]
 fn a_forged_gap_costs_no_keystream() {
     let said = session(&mut Sampler::new(3), Variant::From45);

@@ -76,7 +76,7 @@ fn what_nobody_changes_arrives_as_the_same_bytes() {
     }
 }
 
-/// Counter and checksum are not part of a message's content.
+/// The counter and checksum are not part of a message's content.
 fn without_integrity(message: &[u8], listed: &HashSet<u16>) -> Vec<u8> {
     let mut message = message.to_vec();
     if listed.contains(&u16::from_le_bytes([message[2], message[3]])) {
@@ -163,7 +163,8 @@ fn edit_a_lot(variant: Variant, seed: Option<u32>) {
                     wanted[side.index()].push_back(plain(side, &other));
                 }
                 2 => {
-                    // Before the piece, which is not forwarded yet; and back to its sender.
+                    // One ahead of the piece, which is not forwarded yet, and one back to the
+                    // piece's sender.
                     sender.inject(side.other(), &other).unwrap();
                     wanted[side.index()].extend([plain(side, &other), plain(side, bytes)]);
                     let back = pick(side.other());
@@ -215,7 +216,7 @@ fn messages_before_the_first_change_and_of_other_opcodes_stay_untouched() {
     let (mut client, mut relay, mut server) =
         established(RelayConfig { integrity, ..RelayConfig::default() });
     relay.sender().set_integrity_seed(77).unwrap();
-    // All of the client's checksums are wrong, and stay so.
+    // All of the client's checksums are wrong, and must stay wrong.
     let listed = |opcode: u16, counter: u8| {
         message(opcode, &[counter, 0, 0, 0, 0xaa, 0xbb, 0xcc, 0xdd, 5, 6])
     };
@@ -236,7 +237,7 @@ fn messages_before_the_first_change_and_of_other_opcodes_stay_untouched() {
     let same = listed(1, 1);
     assert_eq!(send(&mut relay, &same, Decision::AsIs), std::slice::from_ref(&same));
     assert_eq!(send(&mut relay, &same, Decision::instead(&same)), [same]);
-    // Shorter than the header: it is in nobody's count.
+    // The message is shorter than the header, so neither side counts it.
     assert_eq!(send(&mut relay, &[4, 0, 1, 0], Decision::AsIs), [[4, 0, 1, 0]]);
     assert!(send(&mut relay, &[4, 0, 1, 0], Decision::Drop).is_empty());
     assert!(send(&mut relay, &listed(1, 2), Decision::Drop).is_empty());
@@ -435,7 +436,7 @@ fn who_neither_reads_nor_waits_is_cut_off_by_name() {
     let heard: Vec<_> = heard.collect();
     let [.., fault, closed] = &heard[..] else { panic!("{heard:?}") };
     assert!(
-        fault.contains("wanted at most 300 (bytes waiting for a full queue), found"),
+        fault.contains("wanted at most 300 (bytes waiting while the queue is full), found"),
         "{fault}"
     );
     assert_eq!(closed, "Closed(Fault)");
@@ -452,7 +453,9 @@ fn decisions_are_checked() {
     let integrity = HashSet::from([7]);
     let mut relay = relay_of(RelayConfig { integrity, ..RelayConfig::default() });
     let text = |outcome: Result<(), SendError>| outcome.unwrap_err().to_string();
-    assert!(text(relay.sender().forward(Decision::Drop)).contains("no piece waits for a decision"));
+    assert!(
+        text(relay.sender().forward(Decision::Drop)).contains("no piece is waiting for a decision")
+    );
     // The hello and the keys are forwarded unchanged, whatever is requested.
     let mut steps = vec![(Side::Server, vec![1, 0, 0, 0])];
     for (client, server) in CLIENT_KEYS.into_iter().zip(SERVER_KEYS) {
@@ -477,7 +480,8 @@ fn decisions_are_checked() {
     assert_eq!(line(&relay.poll_event().unwrap()), "Established");
     let (event, sender) = relay.poll().unwrap();
     assert!(matches!(event, Event::Received(_)));
-    // Refused: incomplete messages, two at a time, and those without room for counter and checksum.
+    // Refused: incomplete messages, two at a time, and those without room for a counter and
+    // checksum.
     for wrong in [&[][..], &[5, 0, 1, 0], &[4, 0, 1, 0, 4, 0, 1, 0], &[3, 0, 1], &[5, 0, 7, 0, 9]] {
         assert!(sender.forward(Decision::instead(wrong)).is_err());
         assert!(sender.inject(Side::Server, wrong).is_err());

@@ -51,7 +51,7 @@ fn rules_are_kept() {
     assert_eq!(error.to_string(), "only a client or a server can do this");
 }
 
-/// The messages that a server receives from a client that counts those of one opcode.
+/// What a server receives from a client that counts the messages with one opcode.
 #[test]
 fn a_client_counts_and_signs_what_it_sends() {
     let integrity = HashSet::from([7]);
@@ -65,10 +65,10 @@ fn a_client_counts_and_signs_what_it_sends() {
     pair.client.send(&sealed).unwrap();
     let error = pair.client.send(&message(7, &[1; 7])).unwrap_err().to_string();
     let wanted =
-        "wanted room for counter and checksum after the opcode, found a message of 11 bytes";
+        "wanted room for a counter and checksum after the opcode, found a message of 11 bytes";
     assert_eq!(error, wanted);
     pair.client.send(&plain).unwrap();
-    // There is no room for it, so it is not counted.
+    // There is no room for this message, so it is not counted.
     assert!(pair.client.send(&message(7, &[1; 1000])).is_err());
     let mut heard = Vec::new();
     let mut hear = |pair: &mut Pair<Connection>| {
@@ -126,7 +126,7 @@ fn an_active_role_ends_with_its_peer() {
         (Member::Server, Some(CloseReason::Remote)),
     ];
     assert_eq!(seen, wanted);
-    // It does not read its own side's bytes, and a gap ends the connection.
+    // A client does not read its own side's bytes, and a gap ends the connection.
     let mut end = client(Variant::From45);
     assert!(hear(&mut end, Side::Client, &[9; 9]).is_empty());
     end.input(NOW, Side::Server, Input::Gap(4));
@@ -252,7 +252,7 @@ fn a_datagram_is_refused_in_every_role() {
     for (mut end, side) in roles {
         end.input(NOW, side, Input::Datagram(&[1, 2, 3]));
         let heard = lines(&mut end);
-        let fault = "at byte 0: wanted a stream: TERA runs over TCP, found a datagram";
+        let fault = "at byte 0: wanted a TCP stream, found a datagram; TERA runs over TCP only";
         assert_eq!(heard[0], format!("fault of the {side}: {fault}"));
         assert_eq!(end.is_closed(), heard.len() == 2);
     }

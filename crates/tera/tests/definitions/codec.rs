@@ -68,24 +68,24 @@ impl Message<'_> {
             let (mut found, mut wanted) = (Vec::new(), Vec::new());
             self.plan.encode(message.head(), message.fields(), &mut found).map_err(shown)?;
             self.plan.encode(message.head(), &value, &mut wanted).map_err(shown)?;
-            check(found == wanted, "other values")?;
+            check(found == wanted, "different values")?;
         } else {
             let (found, value) = (format!("{:?}", message.fields()), format!("{value:?}"));
             check(found == value, format!("wanted {value}\n found {found}"))?;
         }
         let mut again = Vec::new();
         message.encode(self.plan, &mut again).map_err(shown)?;
-        check(again == bytes, "encodes to other bytes")?;
+        check(again == bytes, "encodes to different bytes")?;
         if message.notes().is_empty() {
             again.clear();
             self.plan.encode(message.head(), message.fields(), &mut again).map_err(shown)?;
-            check(again == bytes, "canonical, but its values encode to other bytes")?;
+            check(again == bytes, "canonical, but its values encode to different bytes")?;
         }
         let json = self.json(bytes).map_err(shown)?;
         again.clear();
         let (plan, form) = (self.plan, self.form);
         plan.encode_json(self.opcode, form, &json, Leniency::Strict, &mut again).map_err(shown)?;
-        check(again == bytes, format!("JSON encodes to other bytes: {json}"))?;
+        check(again == bytes, format!("JSON encodes to different bytes: {json}"))?;
         self.view(bytes)
     }
 
@@ -101,7 +101,7 @@ impl Message<'_> {
         let json = self.json(&bytes).map_err(shown)?;
         let mut again = Vec::new();
         plan.encode_json(self.opcode, form, &json, Leniency::Strict, &mut again).map_err(shown)?;
-        check(again == bytes, format!("JSON encodes to other bytes: {json}"))?;
+        check(again == bytes, format!("JSON encodes to different bytes: {json}"))?;
         for length in 0..bytes.len() {
             let mut piece = bytes[..length].to_vec();
             check(plan.check(&piece, form).is_err(), format!("{length} bytes are enough"))?;
@@ -118,7 +118,7 @@ impl Message<'_> {
         let json = self.json(bytes).map_err(shown)?;
         let (plan, form, mut again) = (self.plan, self.form, Vec::new());
         plan.encode_json(self.opcode, form, &json, Leniency::Strict, &mut again).map_err(shown)?;
-        check(again == bytes, format!("JSON encodes to other bytes: {json}"))?;
+        check(again == bytes, format!("JSON encodes to different bytes: {json}"))?;
         self.view(bytes)
     }
 
@@ -140,8 +140,8 @@ impl Message<'_> {
         self.tape(bytes)
     }
 
-    /// Checks that a tape holds and encodes the same as a message, even if all values are set on it
-    /// one by one.
+    /// Checks that a tape holds the same values as a message and encodes to the same bytes, even if
+    /// all values are set on it one by one.
     fn tape(&self, bytes: &[u8]) -> Outcome {
         self.checked(bytes)?;
         let plan = self.plan;
@@ -158,7 +158,7 @@ impl Message<'_> {
         )?;
         let (mut of_tape, mut of_message) = (Vec::new(), Vec::new());
         tape.encode(plan, &mut of_tape).map_err(shown)?;
-        check(of_tape == bytes, "the tape encodes to other bytes")?;
+        check(of_tape == bytes, "the tape encodes to different bytes")?;
         // From here on, both are re-encoded. A message with shared bodies may then become too long.
         tape.head_mut();
         message.head_mut();
@@ -181,7 +181,7 @@ impl Message<'_> {
         }
         of_tape.clear();
         tape.encode(plan, &mut of_tape).map_err(shown)?;
-        check(of_tape == canonical, "a tape with all values set encodes to other bytes")
+        check(of_tape == canonical, "a tape with all values set encodes to different bytes")
     }
 }
 

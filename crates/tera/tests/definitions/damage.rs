@@ -13,7 +13,7 @@ use super::{Outcome, check};
 impl Message<'_> {
     /// Damages every word that could be a count, offset or link, one at a time, in every plausible
     /// way, and reads and renders the result. The undamaged message is read in between in the same
-    /// memory, and must not be affected.
+    /// memory and must not be affected.
     pub(crate) fn damaged(&self, bytes: &[u8]) -> Outcome {
         let (mut tree, mut tape) = (Tree::new(), Tape::new());
         let whole = self.render(bytes, &mut tree)?;
@@ -77,7 +77,7 @@ impl Message<'_> {
     }
 }
 
-/// Views all fields up to the first error, and adds the enclosing names to it.
+/// Views all fields up to the first error and adds the enclosing names to it.
 fn walk(fields: RecordView<'_, '_, '_>) -> Result<(), Error> {
     fields.iter().try_for_each(|(name, item)| look(name, item?))
 }

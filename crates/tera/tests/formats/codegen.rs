@@ -1,4 +1,4 @@
-//! Checks that generated Rust compiles, and agrees with the codec that runs definitions.
+//! Checks that generated Rust compiles and agrees with the codec that runs definitions.
 
 use proptest::prelude::*;
 use worldwire_core::Sampler;
@@ -125,7 +125,7 @@ proptest! {
     }
 }
 
-/// Owned structs outlive the message, and encode to the same bytes.
+/// Owned structs outlive the message and encode to the same bytes.
 #[test]
 fn owned_structs_keep_everything() {
     fn owned<T: Typed<'static>, F>(definition: &Definition, decode: F)

@@ -34,7 +34,7 @@ fn config() -> ProptestConfig {
 proptest! {
     #![proptest_config(config())]
 
-    /// Covers bytes and values, JSON, truncated messages, and viewing every field in place.
+    /// Checks bytes and values, JSON, truncated messages, and viewing every field in place.
     #[test]
     fn messages_round_trip(made in synthetic::definitions(), seed: u64) {
         let definition = definition(&made);
@@ -48,7 +48,7 @@ proptest! {
         }
     }
 
-    /// Any change to a count, offset or link.
+    /// Changes counts, offsets and links.
     #[test]
     fn a_damaged_word_affects_only_its_message(made in synthetic::definitions(), seed: u64) {
         let definition = definition(&made);
@@ -82,7 +82,7 @@ proptest! {
         again.clear();
         read.encode(plan, &mut again).unwrap();
         prop_assert_eq!(&again, &bytes);
-        // The same field by field in place, and through JSON.
+        // The same holds field by field in place, and through JSON.
         let message = Message { plan, opcode: 0, form: HeaderForm::Plain };
         message.stays(&bytes).map_err(TestCaseError::fail)?;
     }

@@ -118,7 +118,7 @@ fn real_messages_round_trip() {
             let whole = message.decode(&bytes, &value).and_then(|()| message.damaged(&bytes));
             let outcome = whole.and_then(|()| match message.encode(&value, Leniency::Strict) {
                 Ok(again) if again == bytes => Ok(()),
-                Ok(_) => Err("encodes to other bytes".to_owned()),
+                Ok(_) => Err("encodes to different bytes".to_owned()),
                 Err(error) => Err(error.to_string()),
             });
             match outcome {

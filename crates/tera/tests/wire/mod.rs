@@ -77,7 +77,7 @@ fn session(case: &Json) -> Outcome {
     Ok(())
 }
 
-/// The one stream that is encrypted in parts.
+/// Checks the one stream that is encrypted in parts.
 pub(crate) fn chunked(case: &Json) -> Outcome {
     let mut pike = Pike::new(&key(case, "key")?);
     for part in case.get("parts").and_then(Json::as_array).ok_or("no parts")? {
@@ -91,7 +91,7 @@ pub(crate) fn chunked(case: &Json) -> Outcome {
     Ok(())
 }
 
-/// The one connection that is complete from its first byte.
+/// Checks the one connection that is complete from its first byte.
 pub(crate) fn transcript(case: &Json) -> Outcome {
     let mut observer = Connection::observer(None);
     let mut found = Vec::new();

@@ -54,7 +54,7 @@ pub(super) fn members_list<'m>(
     })
 }
 
-/// Concludes the requested state: everything has been sent.
+/// Ends the reply to a state request: everything has been sent.
 pub(super) fn state_sent(time: UnifiedTime, count: u32) -> Result<Packet> {
     Packet::of(InitialAgeStateSent {
         header: NetHeader::from_server(time, NetFlags::IsSystemMessage),

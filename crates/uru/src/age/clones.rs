@@ -1,4 +1,4 @@
-//! The clones of an age: avatars, creatures, objects dropped by players.
+//! The clones of an age: avatars, creatures, and objects dropped by players.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(super) struct CloneClaim {
     pub(super) is_player: Option<bool>,
 }
 
-/// Whether something with this page and these clone IDs belongs to a clone: the parts of a clone
+/// Whether an object with this page and these clone IDs belongs to a clone: the parts of a clone
 /// share its page and its IDs.
 pub(super) fn is_part(page: &Location, ids: Option<CloneIds>, clone: &Uoid<'_>) -> bool {
     let (Some(ids), Some(of)) = (ids, clone.clone) else { return false };
@@ -123,8 +123,8 @@ impl Clones {
         owned.map(|clone| (clone.object.clone(), clone.is_player)).collect()
     }
 
-    /// Whether a player may set a state of an object. Not allowed: states of another player's
-    /// clone, or of its parts, if that clone is an avatar or not loaded.
+    /// Whether a player may set a state of an object. A player may not set states of another
+    /// player's clone, or of its parts, if that clone is an avatar or is not loaded.
     pub(super) fn may_set_state(&self, object: &Uoid<'_>, player_id: u32) -> bool {
         let Some(ids) = object.clone.filter(|ids| ids.id != 0 && ids.player_id != player_id) else {
             return true;
@@ -165,7 +165,7 @@ fn with_originator(
     let message =
         NetMessage::decode(&mut Reader::within(bytes, limits), "").map_err(Error::closed)?;
     let NetMessage::LoadClone(mut load) = message else {
-        return Err(Error::value("a plNetMsgLoadClone", "another message"));
+        return Err(Error::value("a plNetMsgLoadClone", "a different message"));
     };
     let payload = load.stream.payload(inflater, limits)?;
     let mut payload =
@@ -212,7 +212,7 @@ pub(super) fn claim(
             PlasmaMessage::LoadAvatarMsg(avatar) => {
                 (avatar.clone_msg, Some(avatar.is_player.is_true()))
             }
-            _ => return Err(Error::malformed("a clone", "another payload")),
+            _ => return Err(Error::malformed("a clone", "a different payload")),
         };
         Ok(CloneClaim {
             originator: clone.originating_player_id,

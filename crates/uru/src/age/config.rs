@@ -32,11 +32,11 @@ pub struct Config {
     pub refused: Vec<u16>,
     /// Whether players may only send classes with a known layout ([`Rules::strict`]). Default: no.
     pub strict: bool,
-    /// Whether messages with the flag `UseRelevanceRegions` only go to members who care about a
+    /// Whether messages with the flag `UseRelevanceRegions` go only to members who care about a
     /// region that the sender is in. Default: no, they go to everyone.
     pub relevance: bool,
-    /// For how long after a player joins that player's messages go to everyone regardless of
-    /// regions, so that others learn where the avatar is. Default: 10 s.
+    /// How long a player's messages go to everyone after the player joins, regardless of regions,
+    /// so that others learn where the avatar is. Default: 10 s.
     pub relevance_after: Duration,
     /// Whether directed messages reach players in other ages even without the flag
     /// `InterAgeRouting`, as old servers deliver them. Default: no.

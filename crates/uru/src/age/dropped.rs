@@ -18,12 +18,12 @@ pub enum DropReason {
     /// Only servers send this class.
     #[error("only servers send {}", named(*.0))]
     ServerOnly(u16),
-    /// Its state follows a descriptor that is unknown here, or an older version than the stored
-    /// state. Clients that lack the descriptor crash, so it is not forwarded.
+    /// Its state follows a descriptor that is unknown here or older than that of the stored state.
+    /// Clients that lack the descriptor crash, so it is not forwarded.
     #[error("{0}")]
     Descriptor(Error),
     /// It loads or unloads an object that is not a clone.
-    #[error("the object is not a clone: it has no clone id")]
+    #[error("the object is not a clone: it has no clone ID")]
     NotAClone,
     /// It loads or unloads another member's clone, or claims to come from another player; or it is
     /// a state of another player's avatar.
@@ -40,7 +40,7 @@ pub enum DropReason {
         /// The limit.
         limit: usize,
     },
-    /// Its sender is not in the age, or is being disconnected.
+    /// Its sender is not in the age or is being disconnected.
     #[error("the sender is not a member of the age")]
     NotAMember,
     /// No server handles this class.

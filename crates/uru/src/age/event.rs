@@ -6,7 +6,7 @@ use super::dropped::DropReason;
 use super::packet::Packet;
 use crate::types::{NetError, Uoid};
 
-/// A request to the server, or a report.
+/// A request to the server or a report.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
@@ -23,7 +23,7 @@ pub enum Event {
         /// The blob.
         blob: Vec<u8>,
     },
-    /// Store the state of an object, or delete it.
+    /// Store or delete the state of an object.
     StoreState {
         /// The object.
         object: Uoid<'static>,

@@ -167,7 +167,7 @@ impl Instance {
             true => is_echoed,
             false => from.is_none_or(|from| member.cares_about(from)),
         });
-        // Half the time of a loop with `push_back`, which composes each delivery on the stack.
+        // Takes half as long as a loop with `push_back`, which composes each delivery on the stack.
         self.deliveries.extend(
             receivers.map(|member| Delivery { to: member.player.id, packet: packet.clone() }),
         );

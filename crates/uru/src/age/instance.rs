@@ -176,7 +176,7 @@ impl Instance {
         self.flush();
     }
 
-    /// Cleans up after the last member left: drops what exists only for members, and frees memory
+    /// Cleans up after the last member left: drops what exists only for members and frees memory
     /// that only their messages needed.
     fn clean_up(&mut self, now: Duration) {
         let clones: Vec<_> = self.clones.in_order().map(|clone| clone.object.clone()).collect();
@@ -259,8 +259,9 @@ impl Instance {
         self.states.restore_age(&blob, false)
     }
 
-    /// Sets the shard's settings for all instances of the age. A variable applies if it was changed
-    /// later than the instance's own. Members are notified if the change affects what they see.
+    /// Sets the shard's settings for all instances of the age. A setting applies if it was changed
+    /// later than the instance's own variable. Members are notified if the change affects what they
+    /// see.
     pub fn set_shard_state(&mut self, now: Duration, blob: &[u8]) -> Result<()> {
         let descriptors = Arc::clone(&self.descriptors);
         let blob = self.stored_blob(&descriptors, blob)?;
@@ -377,7 +378,7 @@ impl Instance {
         self.deliveries.push_back(Delivery { to, packet });
     }
 
-    /// Sends a message created by the server; those can always be encoded.
+    /// Sends a message created by the server; such messages can always be encoded.
     pub(super) fn send_own(&mut self, to: u32, packet: Result<Packet>) {
         debug_assert!(packet.is_ok(), "{packet:?}");
         if let Ok(packet) = packet {
@@ -412,7 +413,7 @@ impl Instance {
     }
 }
 
-/// Inner state that tests and fuzz targets compare with their own.
+/// Internal state that tests and fuzz targets compare with their own.
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 impl Instance {
@@ -421,7 +422,7 @@ impl Instance {
         self.locks.holder(object)
     }
 
-    /// The holders of locks, once for each lock.
+    /// The holder of each lock; a player who holds several locks is repeated.
     pub fn lock_holders(&self) -> impl Iterator<Item = u32> {
         self.locks.holders()
     }

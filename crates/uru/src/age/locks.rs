@@ -83,7 +83,7 @@ impl Locks {
         self.holder_of(&ObjectKey::of(object))
     }
 
-    /// The holders of all locks, once for each lock.
+    /// The holder of each lock; a player who holds several locks is repeated.
     #[cfg(feature = "fuzzing")]
     pub(super) fn holders(&self) -> impl Iterator<Item = u32> {
         self.held.values().map(|lock| lock.holder)

@@ -59,15 +59,15 @@
 //!   time, the player, and the bits reserved for administrators and servers are patched. Everything
 //!   forwarded was decoded completely and passed [`safety::check`](crate::safety::check); states
 //!   were decoded with their descriptor.
-//! * **Joining.** Clones are sent before states, avatars after other clones, and an exact count at
-//!   the end, because a client waits for that many initial messages.
+//! * **Joining.** Clones are sent before states, and avatars after other clones. An exact count
+//!   comes last, because a client waits for that many initial messages.
 //! * **Locks.** An object has one holder. A holder who asks again gets "yes"; releases are not
 //!   answered.
-//! * **Leaving.** The member's avatar is unloaded, its locks are released, its other clones go to
-//!   the owner. If the owner leaves, the longest-standing member becomes the owner.
+//! * **Leaving.** The member's avatar is unloaded, its locks are released, and its other clones go
+//!   to the owner. If the owner leaves, the longest-standing member becomes the owner.
 //! * **States.** Updates are merged the way clients merge them
 //!   ([`MergePolicy::OURS`](crate::sdl::MergePolicy::OURS)). States that outlive the server are
-//!   reported shortly after a change, and when a member leaves.
+//!   reported shortly after a change and when a member leaves.
 //! * **Bounds.** A single client can neither exhaust memory ([`AgeBounds`]) nor keep sending
 //!   malformed messages ([`Event::Close`]).
 

@@ -13,19 +13,19 @@ use crate::types::{ClassIndex, encoded};
 /// The maximum size of a net message in bytes.
 pub(super) const MAX_BYTES: usize = 1 << 20;
 
-/// A message for members: a net message, or one of the game manager. Clones share the bytes.
+/// A message for members: a net message, or one from the game manager. Clones share the bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Packet {
     bytes: Arc<[u8]>,
     content: Content,
 }
 
-/// What the bytes are.
+/// The kind of message in the bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Content {
-    /// A net message, which a `PropagateBuffer` carries.
+    /// A net message, carried by a `PropagateBuffer`.
     NetMessage(Importance),
-    /// A message of the game manager, which a `GameMgrMsg` carries.
+    /// A message from the game manager, carried by a `GameMgrMsg`.
     GameManager,
 }
 
@@ -36,15 +36,15 @@ pub enum Importance {
     Kept,
     /// Voice: discarded first.
     Voice,
-    /// The position of an object: discarded if a newer one of the same object is queued.
+    /// The position of an object: discarded if a newer position of the same object is queued.
     Position(Position),
 }
 
 /// Identifies the object of a position message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// Where the object's uoid begins and ends in the message. In 32 bits, because a packet is copied for
-    /// every receiver.
+    /// The beginning and end of the object's uoid in the message, in 32 bits each because a packet
+    /// is copied for every receiver.
     start: u32,
     end: u32,
     /// A hash that represents the state's descriptor.
@@ -52,7 +52,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// `object` is where its uoid is in the message. `None` if that is beyond any valid message.
+    /// `object` is the range of its uoid in the message. `None` if no valid message is that long.
     pub(super) fn of(object: Range<usize>, descriptor: u64) -> Option<Self> {
         let (start, end) = (object.start.try_into().ok()?, object.end.try_into().ok()?);
         Some(Self { start, end, descriptor })
@@ -69,8 +69,8 @@ impl Packet {
         Self { bytes: bytes.into(), content: Content::NetMessage(importance) }
     }
 
-    /// A message of the game manager or of a game, as
-    /// [`GameManager`](crate::games::GameManager) delivers it.
+    /// A message from the game manager or a game, as [`GameManager`](crate::games::GameManager)
+    /// delivers it.
     #[must_use]
     pub fn of_game(bytes: Arc<[u8]>) -> Self {
         Self { bytes, content: Content::GameManager }
@@ -79,7 +79,7 @@ impl Packet {
     /// A net message created by the server.
     ///
     /// # Errors
-    /// If the message cannot be encoded, or is longer than a client accepts.
+    /// If the message cannot be encoded or is longer than a client accepts.
     pub fn of<'m>(message: impl Into<NetMessage<'m>>) -> Result<Self> {
         encoded(&message.into()).map(Self::kept)
     }
@@ -96,7 +96,7 @@ impl Packet {
         Arc::clone(&self.bytes)
     }
 
-    /// The class of the net message; 0 for a message of a game.
+    /// The class of the net message; 0 for a message from a game.
     #[must_use]
     pub fn class(&self) -> ClassIndex {
         let class = match self.content {
@@ -115,7 +115,7 @@ impl Packet {
         }
     }
 
-    /// The message of the game connection that carries it.
+    /// The message that carries this packet on the game connection.
     #[must_use]
     pub fn message(&self) -> ServerMessage<'_> {
         let bytes = &*self.bytes;

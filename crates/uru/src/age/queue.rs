@@ -28,7 +28,7 @@ use super::packet::{Importance, Packet};
 /// while let Some(delivery) = instance.poll_delivery() {
 ///     for (_, queue) in queues.iter_mut().filter(|(player_id, _)| *player_id == delivery.to) {
 ///         if queue.push(delivery.packet.clone()).is_err() {
-///             // Close the connection, and tell the instance with `leave`.
+///             // Close the connection and tell the instance with `leave`.
 ///         }
 ///     }
 /// }
@@ -47,7 +47,7 @@ pub struct SendQueue {
     limit: usize,
     /// The slot numbers of queued voice messages.
     voice: VecDeque<u64>,
-    /// Present from the first time discarding voice was not enough, until the queue is empty.
+    /// Present from the first time that discarding voice is not enough until the queue is empty.
     positions: Option<PositionIndex>,
     discarded: u64,
 }
@@ -61,7 +61,7 @@ struct PositionIndex {
     outdated: VecDeque<u64>,
 }
 
-/// A position, equal to others of the same object and descriptor.
+/// A position message, which equals any other for the same object and descriptor.
 #[derive(Clone, Debug)]
 struct PositionKey(Packet);
 
@@ -215,7 +215,7 @@ impl SendQueue {
         }
     }
 
-    /// Removes all empty slots. As at least half of them were empty, this adds constant time per
+    /// Removes all empty slots. At least half of them were empty, so this adds constant time per
     /// discarded message.
     fn close_gaps(&mut self) {
         self.slots.retain(Option::is_some);
@@ -270,8 +270,8 @@ impl PositionIndex {
         }
     }
 
-    /// Forgets the slots before a number, which are gone. Entries after the first remaining one
-    /// never outnumber the queued messages.
+    /// Forgets the slots before a number; those slots no longer exist. Entries after the first
+    /// remaining one never outnumber the queued messages.
     fn forget_before(&mut self, first: u64) {
         while self.outdated.pop_front_if(|number| *number < first).is_some() {}
     }
@@ -287,7 +287,7 @@ fn cost(packet: &Packet) -> usize {
 
 /// A client reads too slowly: its queued messages exceed the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the client reads too slowly: {limit} bytes may be queued, but {queued} are")]
+#[error("the client reads too slowly: {queued} bytes are queued, and the limit is {limit}")]
 pub struct Overflow {
     /// The bound.
     pub limit: usize,
@@ -391,7 +391,7 @@ mod tests {
     fn floods_cost_constant_time_a_message() {
         const WAITING: u32 = 30_000;
         let mut queue = SendQueue::new(WAITING as usize * (OVERHEAD + 5));
-        // Half of the messages must not be discarded and lie between those that may.
+        // Half of the messages must not be discarded; they lie between messages that may be.
         for number in 0..WAITING / 2 {
             queue.push(packet(KEPT, number, 5)).unwrap();
             queue.push(packet(VOICE, number, 5)).unwrap();

@@ -131,7 +131,7 @@ impl Instance {
         }
     }
 
-    /// Records a member's avatar. Only a clone that the member created can be one.
+    /// Records a member's avatar, which must be a clone that the member created.
     fn player_page(&mut self, sender: Sender, message: PlayerPage<'_>) -> Result<(), DropReason> {
         if !is_created_by(&message.object, sender.id) {
             return Err(DropReason::NotOwner);
@@ -223,12 +223,12 @@ impl Instance {
         }
     }
 
-    /// Handles the state of an object, and forwards it if it comes with a message.
+    /// Handles the state of an object and forwards it if it comes with a message.
     ///
-    /// Only the player may set an avatar's state: no client sends states of other avatars, and the
-    /// server drops them when the player leaves. Therefore a state of another player's clone is
-    /// accepted only while that clone is loaded and is not an avatar. All other objects belong to
-    /// nobody; their states are sent by whichever client currently owns them.
+    /// Only the player may set an avatar's state: no client sends states of other players' avatars,
+    /// and the server drops an avatar's states when its player leaves. Therefore a state of another
+    /// player's clone is accepted only while that clone is loaded and is not an avatar. All other
+    /// objects belong to nobody; their states are sent by whichever client currently owns them.
     fn state(
         &mut self,
         now: Duration,
@@ -300,7 +300,7 @@ impl Instance {
         let reply = answer::lock_reply(self.time(now), object, answer == LockReply::Granted);
         self.send_own(sender.id, reply);
         match answer {
-            LockReply::TooMany => Err(DropReason::Limit { what: "locks of a member", limit }),
+            LockReply::TooMany => Err(DropReason::Limit { what: "locks held by a member", limit }),
             LockReply::Granted | LockReply::Denied => Ok(()),
         }
     }
@@ -367,11 +367,11 @@ fn is_on_a_page(object: &Uoid<'_>) -> Result<(), DropReason> {
 fn is_short(avatar: &Uoid<'_>) -> Result<(), DropReason> {
     match avatar.name.stored().len() {
         0..=MAX_NAME => Ok(()),
-        _ => Err(DropReason::Limit { what: "bytes of an avatar's name", limit: MAX_NAME }),
+        _ => Err(DropReason::Limit { what: "bytes in an avatar's name", limit: MAX_NAME }),
     }
 }
 
-/// Where the uoid is in a forwarded state: right after the header.
+/// The importance of a forwarded state. Its uoid comes right after the header.
 fn position(bytes: &[u8], descriptor: u64) -> Importance {
     let object = HeaderLayout::of(bytes).ok().and_then(|layout| {
         let mut reader = Reader::new(bytes.get(layout.end..)?);

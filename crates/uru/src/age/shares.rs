@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::types::Uuid;
 
-/// The use per member. Players of the same account share a quota.
+/// What each member uses. Players of the same account share a quota.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Quotas {
     taken: HashMap<u32, QuotaUse>,

@@ -21,7 +21,7 @@ use crate::sdl::{
 };
 use crate::types::{Location, LocationFlags, SafeString, UnifiedTime, Uoid, Uuid};
 
-/// All states, and which of them must be stored.
+/// All states and which of them must be stored.
 #[derive(Clone, Debug)]
 pub(super) struct StateStore {
     db: StateDb,
@@ -49,7 +49,7 @@ struct AgeState {
     shard: Option<ObjectState>,
 }
 
-/// The page, clone ID and player of a clone, which all its parts share.
+/// The page, clone ID and player, which all parts of a clone share.
 type CloneKey = (u32, u16, u32);
 
 fn part_of(object: &Uoid<'_>) -> Option<CloneKey> {
@@ -71,7 +71,7 @@ impl AgeState {
 
 impl StateStore {
     /// An empty store. The age's own state follows the newest descriptor named after it; an age
-    /// without one has no state of its own.
+    /// without such a descriptor has no state of its own.
     pub(super) fn new(
         name: &str,
         prefix: i32,
@@ -149,7 +149,7 @@ impl StateStore {
         Ok(())
     }
 
-    /// Whether a member's quota allows an update of a state that `old` last sent, or of a new one.
+    /// Whether a member's quota allows an update to a state last sent by `old`, or to a new state.
     fn has_share(
         &self,
         player_id: u32,
@@ -201,7 +201,7 @@ impl StateStore {
         let origin = UpdateOrigin { persist: true, ..UpdateOrigin::default() };
         self.db.insert(StoredState { object, state, origin }).map_err(|refused| match refused {
             UpdateError::Full { limit } => Error::limit("states", limit as u64, limit as u64 + 1),
-            other => Error::malformed("a state that fits", other.to_string()),
+            other => Error::malformed("", other.to_string()),
         })?;
         self.bytes = bytes;
         if let Some((player_id, weight)) = replaced {
@@ -218,7 +218,7 @@ impl StateStore {
         let found = blob.descriptor.name();
         let fits = wanted.filter(|wanted| wanted.name().eq_ignore_ascii_case(found));
         let (Some(age), Some(newest)) = (age, fits) else {
-            return Err(Error::malformed("a state of the age", format!("one of {found}")));
+            return Err(Error::malformed("a state of this age", format!("a state of {found}")));
         };
         let mut state = ObjectState::of(blob);
         if state.descriptor().version() < newest.version() {
@@ -246,7 +246,7 @@ impl StateStore {
             .as_mut()
             .filter(|age| age.instance.descriptor().name().eq_ignore_ascii_case(found));
         let Some(age) = age else {
-            return Err(Error::malformed("a state of the age", format!("one of {found}")));
+            return Err(Error::malformed("a state of this age", format!("a state of {found}")));
         };
         let mut update = blob.clone();
         if age.instance.descriptor() == &update.descriptor {
@@ -263,7 +263,7 @@ impl StateStore {
         }
         age.instance
             .apply(&update, MergePolicy::OURS, time)
-            .map_err(|refused| Error::malformed("an update that fits", refused.to_string()))?;
+            .map_err(|refused| Error::malformed("", refused.to_string()))?;
         self.age_changed = true;
         self.due.get_or_insert(due);
         Ok(true)
@@ -427,7 +427,7 @@ fn refused(refused: UpdateError) -> DropReason {
             let wanted = format!("version {stored} of {name}, or a newer one");
             DropReason::Descriptor(Error::malformed(wanted, update.to_string()))
         }
-        other => DropReason::Descriptor(Error::malformed("a state that fits", other.to_string())),
+        other => DropReason::Descriptor(Error::malformed("", other.to_string())),
     }
 }
 
@@ -448,8 +448,7 @@ pub(super) fn read_blob<'d>(
     blob.map_err(|error| DropReason::Malformed(error.closed()))
 }
 
-/// Looks for text in a state that would crash clients, and for objects in it that must not be
-/// forwarded.
+/// Checks a state for text that would crash clients and for objects that must not be forwarded.
 pub(crate) fn check_blob(
     blob: &Blob<'_>,
     rules: &Rules<'_>,

@@ -1,8 +1,8 @@
 //! Key exchanges of captured connections, computed for many connections at once.
 //!
-//! The client's first bytes determine an observer's share of the exchange, and computing it takes
-//! far longer than the rest of its work. A caller with many connections to read therefore computes
-//! all exchanges together and passes one to each observer.
+//! The client's first bytes determine an observer's share of the exchange, and computing that share
+//! takes far longer than the observer's other work. A caller with many connections to read
+//! therefore computes all exchanges together and passes one to each observer.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ pub struct CapturedExchange {
 }
 
 impl CapturedExchange {
-    /// How many of a client's first bytes are needed: the longest connect packet and a setup
+    /// The number of a client's first bytes that are needed: the longest connect packet and a setup
     /// packet.
     pub const BEGINNING: usize = 67 + 66;
 
@@ -61,7 +61,8 @@ impl CapturedExchange {
         all
     }
 
-    /// The session key, if this exchange has that number and that server.
+    /// The session key for a seed, if the exchange was computed from this `y` and for this server's
+    /// key.
     pub(super) fn session_key(
         &self,
         server: &PrivateKey,

@@ -27,7 +27,7 @@ pub struct ServerConfig {
     pub product: Option<Uuid>,
     /// Whether to answer pings without the driver. Default true.
     pub answer_pings: bool,
-    /// The time that connect packet and key exchange may take. Default 10 s.
+    /// The time that the connect packet and the key exchange may take. Default 10 s.
     pub setup_time: Duration,
     /// The time that a message may take from its first to its last byte. Default 30 s.
     pub message_time: Duration,
@@ -128,8 +128,8 @@ pub struct RelayConfig {
     pub keys: RelayKeys,
     /// Limits on what is queued for each side.
     pub bounds: Bounds,
-    /// The time that connect packet and key exchange may take. Default 20 s, longer than the peers
-    /// wait.
+    /// The time that the connect packet and the key exchange may take. Default 20 s, longer than
+    /// the peers wait.
     pub setup_time: Duration,
 }
 
@@ -141,14 +141,14 @@ impl RelayConfig {
     }
 }
 
-/// A relay's keys. If a client asks for encryption, and the private key of the service is missing, the
-/// connection closes with a fault that names it.
+/// A relay's keys. If a client asks for encryption and the private key of the service is missing,
+/// the connection closes with a fault that names it.
 #[derive(Clone, Debug)]
 pub enum RelayKeys {
     /// The server's private keys. The key exchange passes through unchanged.
     Shared(KeyRing),
-    /// A key pair for each hop. A client's hop is encrypted if the client asks for it. The server's is
-    /// if its public key for the service is known.
+    /// A key pair for each hop. The client's hop is encrypted if the client asks for it, and the
+    /// server's hop if the server's public key for the service is known.
     Separate {
         /// The relay's own private keys; clients have the public ones.
         own: KeyRing,
@@ -174,10 +174,10 @@ pub(crate) fn key_kind(service: Service) -> Option<ServerKind> {
 pub(super) fn private_key(keys: &KeyRing, service: Service) -> Result<&PrivateKey> {
     key_kind(service).and_then(|kind| keys.private(kind)).ok_or_else(|| {
         let wanted = format!("a key for {}", service.name());
-        Error::malformed(wanted, "no such key in the configuration")
+        Error::malformed(wanted, "none in the configuration")
     })
 }
 
 pub(super) fn refused(error: ExchangeError) -> Error {
-    Error::malformed("a number y that is safe to use", error.to_string())
+    Error::malformed("", error.to_string())
 }

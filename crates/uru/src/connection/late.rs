@@ -55,7 +55,7 @@ impl Connection {
     }
 
     /// Handles a gap in or before the connect packet, or one in the server's stream after such a
-    /// gap. Returns whether it was one.
+    /// gap. Returns false for any other gap.
     pub(super) fn is_late_gap(&mut self, side: Side, length: u64) -> bool {
         let [client, server] = &mut self.streams;
         match (side, client.phase(), server.phase()) {
@@ -115,7 +115,7 @@ impl Connection {
         true
     }
 
-    /// Notes that a message was found after lost bytes, which identifies the service.
+    /// Notes that a message was found after lost bytes; the message identifies the service.
     pub(super) fn resumed_at(&mut self, service: Service) {
         if self.service().is_none() {
             self.sender.service = Some(service);
@@ -234,7 +234,7 @@ enum Beginning {
     Connect,
     /// A setup packet, after this many bytes of the connect packet.
     Setup(usize),
-    /// Messages of a file connection, or unreadable bytes.
+    /// Messages of a file connection or unreadable bytes.
     Messages,
 }
 

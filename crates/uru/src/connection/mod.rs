@@ -79,10 +79,10 @@ use stream::{Attempt, Phase, Stream};
 #[derive(Debug)]
 pub struct Connection {
     sender: Sender,
-    /// The streams of both sides, as far as this role reads them; by [`Side::index`].
+    /// The streams of both sides, as far as this role reads them, indexed by [`Side::index`].
     streams: [Stream; 2],
-    /// The services it may belong to, while the connect packet is missing and only messages can
-    /// decide.
+    /// The services that the connection may belong to while the connect packet is missing and only
+    /// messages can decide.
     candidates: Vec<Candidate>,
     /// Events not reported yet. Pieces are still in the buffer of their stream.
     events: VecDeque<Event<Unread<Unit>, News>>,
@@ -158,14 +158,14 @@ impl Connection {
     /// keys, the relay has the private key of the service and reads the exchange like an observer,
     /// so unchanged messages have the same bytes on both sides. With separate keys, the relay
     /// answers the client as a server would and contacts the server as a client would, so one hop
-    /// can be encrypted and the other plain. Plain connections and the file service need no keys,
+    /// can be encrypted and the other plain. Plain connections and the file service need no keys
     /// and are forwarded byte for byte.
     ///
     /// Pings and their answers overtake [held](worldwire_core::connection::Forward::hold) pieces,
     /// so that both ends stay connected.
     ///
-    /// A stream of another protocol is forwarded unread, as is a stream after a fault. The relay
-    /// sets no deadlines then, nor after setup.
+    /// A stream of another protocol is forwarded unread, as is a stream after a fault. In both
+    /// cases, and after setup, the relay sets no deadlines.
     #[must_use]
     pub fn relay(config: Arc<RelayConfig>, random: RelayRandom, now: Duration) -> Self {
         let (bounds, setup_time) = (config.bounds, config.setup_time);
@@ -308,7 +308,7 @@ impl StreamMachine for Connection {
             Err(error) if watches => error,
             _ => {
                 let wanted = match (in_setup, watches) {
-                    (true, _) => "the whole of connection setup",
+                    (true, _) => "a complete connection setup",
                     (false, true) => "a shorter gap",
                     (false, false) => "a stream without gaps",
                 };
@@ -461,7 +461,7 @@ impl Connection {
         error
     }
 
-    /// Handles a fault: an observer or relay gives up the stream, a client or server the
+    /// Handles a fault: an observer or relay gives up the stream; a client or server gives up the
     /// connection.
     fn fault(&mut self, side: Side, error: Error) {
         self.events.push_back(Event::Fault { side, error });

@@ -68,13 +68,13 @@ impl RelayState {
         Self { config, random, service: None, y: None, hops: None, sessions, made: None }
     }
 
-    /// Whether the relay has sent a setup packet of its own, so that nothing can pass unread.
+    /// Whether the relay has sent its own setup packet, so that nothing can pass unread.
     pub(super) fn is_committed(&self) -> bool {
         self.hops.is_some()
     }
 
-    /// Handles the client's number, which is empty if it asks for a plain connection. With separate
-    /// keys, the relay sends a number of its own to the server, or none.
+    /// Handles the client's number, which is empty if the client asks for a plain connection. With
+    /// separate keys, the relay sends its own number to the server, or none.
     pub(super) fn begin(&mut self, service: Service, y: Vec<u8>) -> Result<()> {
         match &self.config.keys {
             RelayKeys::Shared(_) if y.is_empty() => {}
@@ -159,10 +159,10 @@ impl RelayState {
                         let error = Error::value(wanted, packet.connection_type().to_string());
                         Err(SendError::Encode(error))
                     }
-                    Err(error) => Err(SendError::Encode(Error::value(
-                        "one connect packet",
-                        error.to_string(),
-                    ))),
+                    Err(error) => {
+                        let why = format!("not a valid connect packet: {error}");
+                        Err(SendError::Encode(Error::invalid(why)))
+                    }
                 }
             }
             (Unit::Connect, Decision::Drop) => {
@@ -186,7 +186,7 @@ pub(super) fn check_message(service: Service, side: Side, bytes: &[u8]) -> Resul
     let mut reader = Reader::new(bytes);
     let outcome = Message::decode(service, side, &mut reader).and_then(|_| reader.end());
     outcome.map_err(|error| {
-        let wanted = format!("one whole message of the {side} on {}", service.name());
+        let wanted = format!("one whole message from the {side} on {}", service.name());
         SendError::Encode(Error::value(wanted, error.to_string()))
     })
 }

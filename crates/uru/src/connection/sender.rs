@@ -138,7 +138,7 @@ impl HalfSender for Sender {
         self.half.closing.check_open()?;
         if self.service != Some(message.service()) || message.sender() != own {
             let wanted = match self.service {
-                Some(service) => format!("a message of the {own} on {}", service.name()),
+                Some(service) => format!("a message from the {own} on {}", service.name()),
                 None => "a connection whose service is known".to_owned(),
             };
             let found = format!("{}.{}", message.service().name(), message.name());
@@ -210,7 +210,7 @@ impl Inject for Sender {
     /// Queues a message for a side. It is also refused while a piece waits for room in the queue to
     /// that side, and if the stream is forwarded unread.
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
-        // It must not overtake a setup packet that has not been forwarded yet.
+        // The message must not overtake a setup packet that has not been forwarded yet.
         let is_setup = |piece: &Unread<Unit>| !matches!(piece.unit, Unit::Message(_));
         let forwarding = self.half.open_relay()?;
         let in_setup = forwarding.reported().is_some_and(|(_, piece)| is_setup(piece))

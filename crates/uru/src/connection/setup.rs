@@ -92,7 +92,7 @@ impl Connection {
             (_, SetupPacket::Error(error)) => {
                 return Err(Error::malformed("a seed", format!("the error {error}")));
             }
-            _ => return wrong("the setup packet of this side", "that of the other"),
+            _ => return wrong("this side's setup packet", "the other side's"),
         }
         Ok(())
     }
@@ -130,7 +130,7 @@ impl Connection {
             (_, SetupPacket::Error(error)) => {
                 Err(Error::malformed("a seed", format!("the error {error}")))
             }
-            _ => Err(Error::malformed("the setup packet of this side", "that of the other")),
+            _ => Err(Error::malformed("this side's setup packet", "the other side's")),
         }
     }
 
@@ -151,8 +151,8 @@ impl Connection {
                 return Err(Error::malformed("a seed", format!("the error {error}")));
             }
             _ => {
-                let wanted = "the setup packet of this side";
-                return Err(Error::malformed(wanted, "that of the other"));
+                let wanted = "this side's setup packet";
+                return Err(Error::malformed(wanted, "the other side's"));
             }
         };
         let (keys, y, exchange) = (Arc::clone(keys), y.take(), exchange.take());

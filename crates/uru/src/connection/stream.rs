@@ -278,10 +278,10 @@ impl ReadStream for Stream {
 
 /// Whether these bytes begin with a message, and the evidence for it.
 fn probe(service: Service, side: Side, bytes: &[u8]) -> Probe {
-    /// For the class of a net message, which is stated twice.
+    /// The evidence from the class of a net message, which is stated twice.
     const CLASS: u32 = 20;
-    /// For the length of a message on a file connection, which is exact. A small one may be any
-    /// number.
+    /// The evidence from the length of a message on a file connection, which must be exact. A small
+    /// length may be a coincidence.
     const LENGTH: u32 = 40;
     const SMALL: usize = 64;
     if cannot_begin(service, side, bytes) {

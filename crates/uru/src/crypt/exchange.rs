@@ -21,8 +21,8 @@
 //! # Ok::<(), worldwire_uru::crypt::exchange::ExchangeError>(())
 //! ```
 //!
-//! A client without keys sends an empty `y` and continues unencrypted, which is up to the framing
-//! layer. The exchange authenticates neither side.
+//! A client without keys sends an empty `y` and continues unencrypted; the framing layer handles
+//! that case. The exchange authenticates neither side.
 
 use std::fmt;
 
@@ -129,22 +129,22 @@ impl PrivateKey {
 #[non_exhaustive]
 pub enum ExchangeError {
     /// The number has more than 512 bits.
-    #[error("the client's number y has {found} bytes; wanted at most 64")]
+    #[error("the client's number y has {found} bytes; the limit is 64")]
     TooLong {
         /// The actual number of bytes.
         found: usize,
     },
     /// The number is 0 or empty.
-    #[error("the client's number y is 0; wanted 1 < y < n-1")]
+    #[error("the client's number y is 0; it must satisfy 1 < y < n-1")]
     Zero,
     /// The number is 1.
-    #[error("the client's number y is 1; wanted 1 < y < n-1")]
+    #[error("the client's number y is 1; it must satisfy 1 < y < n-1")]
     One,
     /// The number is n - 1.
-    #[error("the client's number y is n-1; wanted 1 < y < n-1")]
+    #[error("the client's number y is n-1; it must satisfy 1 < y < n-1")]
     MinusOne,
     /// The number is n or more, which no correct client computes with the right key.
-    #[error("the client's number y is not below n; wanted 1 < y < n-1")]
+    #[error("the client's number y is not below n; it must satisfy 1 < y < n-1")]
     NotReduced,
 }
 

@@ -68,20 +68,20 @@ impl fmt::Display for ServerKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// The modulus is even. It should be prime, and the arithmetic requires an odd one.
-    #[error("the modulus n is even; wanted an odd number")]
+    /// The modulus is even. It should be prime, and the arithmetic requires an odd modulus.
+    #[error("the modulus n is even; it must be odd")]
     ModulusEven,
     /// The modulus is too small.
-    #[error("the modulus n has {found} bits; wanted exactly 512")]
+    #[error("the modulus n has {found} bits; it must have exactly 512")]
     ModulusBits {
         /// The actual number of bits.
         found: u32,
     },
     /// The public value is 0, 1, n - 1 or at least n, so it cannot hide anything.
-    #[error("the public value x is 0, 1, n-1 or not below n; wanted 1 < x < n-1")]
+    #[error("the public value x is 0, 1, n-1 or not below n; it must satisfy 1 < x < n-1")]
     PublicRange,
     /// The secret is zero.
-    #[error("the secret a is zero; wanted a random number of 512 bits")]
+    #[error("the secret a is zero; it must be a random number of 512 bits")]
     SecretZero,
     /// The given public value does not match the secret.
     #[error("the public value x is not g^a mod n for this secret and modulus")]
@@ -398,7 +398,7 @@ mod tests {
         assert_eq!(*key.a(), number(A));
         assert_eq!(key.n().to_be_bytes(), number(N));
         assert_eq!(*key.public(), PublicKey::new(ServerKind::Auth, modulus(), &number(X)).unwrap());
-        // A different base gives a different public value.
+        // A different base yields a different public value.
         let game = PrivateKey::new(ServerKind::Game, modulus(), &number(A)).unwrap();
         assert_ne!(game.x(), number(X));
     }

@@ -190,7 +190,7 @@ mod ifma {
         })
     }
 
-    /// Joins limbs to a number, keeping 512 bits.
+    /// Joins limbs into a number, keeping 512 bits.
     fn words(limbs: &[u64; LIMBS]) -> Words {
         let mut words = Words::default();
         for (at, limb) in limbs.iter().enumerate() {

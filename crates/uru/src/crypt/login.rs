@@ -21,7 +21,7 @@ pub const NAME_UNITS: usize = 63;
 /// The number of UTF-16 units of a password that clients hash; the rest is ignored.
 pub const PASSWORD_UNITS: usize = 15;
 
-/// Computes the fields of `AcctLoginRequest` like the H'uru client.
+/// Computes the fields of `AcctLoginRequest` as the H'uru client does.
 ///
 /// `client_challenge` is the client's random number, `server_challenge` the one from
 /// `ClientRegisterReply`. For a name that is not an e-mail name, neither is used, and the client
@@ -156,7 +156,7 @@ impl PasswordHashes {
         Self { sha0: PasswordHash::sha0(name, password), sha1: PasswordHash::sha1(password) }
     }
 
-    /// Computes the digests of the whole password, which clients that do not truncate it send.
+    /// Computes the digests of the whole password, as sent by clients that do not truncate it.
     #[must_use]
     pub fn uncut(name: &str, password: &str) -> Self {
         let sha0 = PasswordHash::sha0_of(name, password.encode_utf16());

@@ -49,7 +49,7 @@ impl Montgomery {
         if is_less { *number } else { reduced }
     }
 
-    /// Adds a multiple of n that makes the lowest word zero, and drops that word. Returns the
+    /// Adds a multiple of n that makes the lowest word zero and drops that word. Returns the
     /// highest word.
     #[inline(always)]
     fn step(&self, sum: &mut Words) -> u64 {
@@ -157,7 +157,7 @@ impl Multiply for Montgomery {
 
 /// Modular multiplication.
 pub(super) trait Multiply {
-    /// A number, or several side by side.
+    /// A number or several side by side.
     type Number: Copy;
 
     /// The product of two numbers.
@@ -222,7 +222,7 @@ impl Iterator for Steps<'_> {
     }
 }
 
-/// The difference modulo 2^512, and whether `b` is larger.
+/// The difference modulo 2^512 and whether `b` is larger.
 fn minus(a: &Words, b: &Words) -> (Words, bool) {
     let mut difference = *a;
     let mut borrow = false;

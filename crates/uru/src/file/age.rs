@@ -225,7 +225,7 @@ fn number<N: FromStr>(value: &str, span: Range<usize>, wanted: &str) -> Result<N
     value.parse().map_err(|_| Fault::wanted(span, wanted, value))
 }
 
-/// What is wrong with a line, and where.
+/// What is wrong with a line and where.
 struct Fault {
     span: Range<usize>,
     message: String,

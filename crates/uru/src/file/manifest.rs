@@ -275,7 +275,8 @@ impl Manifest<'_> {
             let line = &text[from..];
             let read = if line.contains(['#', '\n', '\r']) { None } else { parse_line(line).ok() };
             if read.as_ref() != Some(entry) {
-                let wanted = "names without comma, # or line break, and 32 hexadecimal digits";
+                let wanted =
+                    "names without commas, # or line breaks, and digests of 32 hexadecimal digits";
                 return Err(Error::value(wanted, format!("\"{line}\"")).inside_item(index));
             }
             text.push('\n');
@@ -322,7 +323,7 @@ fn parse_line(line: &str) -> Result<ManifestEntry<'static>, (usize, &'static str
     };
     let number = |column, text: &str| {
         let parsed = text.parse().map(HiLo);
-        parsed.map_err(|_| (column, "a whole number of 32 bits", text.to_owned()))
+        parsed.map_err(|_| (column, "a 32-bit whole number", text.to_owned()))
     };
     Ok(ManifestEntry {
         client_name: name(1, client)?,

@@ -7,8 +7,8 @@
 //! | 12 | 4 | u32, little-endian | plain length | size of the plain file in bytes |
 //! | 16 | | blocks of 8 | | the file, zero-padded to whole blocks |
 //!
-//! The format has no checksum, so a wrong key cannot be detected for certain. It usually produces
-//! non-zero padding; see [`SecureFile::is_canonical`].
+//! The format has no checksum, so a wrong key cannot be detected with certainty. It usually
+//! produces non-zero padding; see [`SecureFile::is_canonical`].
 //!
 //! ```
 //! use worldwire_uru::file::secure::{Magic, SecureFile, SecureKey, open};
@@ -225,7 +225,7 @@ pub enum SecureError {
         /// The bytes after the header.
         available: usize,
     },
-    /// The plain size exceeds the caller's limit, or what a header can express.
+    /// The plain size exceeds the caller's limit or what a header can express.
     #[error("the plain file has at least {found} bytes; the limit is {limit}")]
     TooLarge {
         /// The limit.

@@ -300,7 +300,7 @@ fn clone(player_id: u32, sampler: &mut Sampler) -> LoadClone<'static> {
     }
 }
 
-/// Lists in which players join, perform operations of every kind, and leave.
+/// Operation lists in which players join, perform operations of every kind, and leave.
 fn seeds() -> Vec<Vec<u8>> {
     let list = |seed: u8| {
         let mut list = Vec::new();
@@ -347,7 +347,7 @@ pub(super) static TARGETS: &[Target] = &[
 mod tests {
     use super::*;
 
-    /// The seeds reach members, states, clones, locks, and members who receive all of those.
+    /// The seeds produce members, states, clones and locks, and members who receive all of these.
     #[test]
     fn seeds_reach_every_part() {
         let mut most = Maxima::default();

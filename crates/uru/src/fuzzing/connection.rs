@@ -126,7 +126,7 @@ impl Setup {
     }
 }
 
-/// One run: the ciphers of both sides, and the bytes left before they encrypt.
+/// One run: the ciphers of both sides, and how many bytes each side still sends unencrypted.
 struct Run {
     choice: Choice,
     role: Role,
@@ -191,7 +191,7 @@ impl Family for Run {
 /// Drives a connection through the operations that follow the choice.
 ///
 /// # Panics
-/// If it breaks a promise of the contract, or reports a piece that cannot be decoded.
+/// If it breaks a promise of the contract or reports a piece that cannot be decoded.
 fn drive(role: Role, data: &[u8]) -> Statistics {
     let Some((choice, operations)) = data.split_first() else {
         return Statistics::default();
@@ -230,7 +230,7 @@ fn conversations(role: Role) -> Vec<Vec<u8>> {
 /// which is encrypted before delivery.
 ///
 /// # Panics
-/// If the observer receives other messages than the ends.
+/// If the observer does not receive the same messages as the ends.
 fn encrypted(data: &[u8]) {
     let Some((choice, mut rest)) = data.split_first() else { return };
     let (service, kind) = match choice % 3 {
@@ -267,7 +267,7 @@ fn encrypted(data: &[u8]) {
         observer.input(now, side, Input::Bytes(&piece));
         readable &= receive(&mut observer, &mut observed);
         while end.poll_transmit(side).is_some() {}
-        assert_eq!(observed, received, "the observer received other messages");
+        assert_eq!(observed, received, "the observer received different messages");
         if !readable {
             return;
         }

@@ -14,8 +14,8 @@ fn class(data: &[u8]) -> u16 {
     data.first_chunk().map_or(0, |class| u16::from_le_bytes(*class))
 }
 
-/// The safety check: messages that pass can be decoded completely, including their payload, and
-/// stricter rules never allow more than lenient ones.
+/// Runs the safety check: messages that pass must be completely decodable, including their payload,
+/// and stricter rules must never allow more than lenient ones.
 fn safety(data: &[u8]) {
     let limits = &Limits::DEFAULT;
     let mut inflater = Inflater::new();
@@ -57,7 +57,8 @@ fn payload(message: &NetMessage<'_>, inflater: &mut Inflater) -> Result<()> {
     }
 }
 
-/// Patches of forwarded messages: nothing else may change, and decodable messages stay decodable.
+/// Checks patches of forwarded messages: nothing else may change, and decodable messages must stay
+/// decodable.
 fn patch(data: &[u8]) {
     const TIME: UnifiedTime = UnifiedTime { seconds: 5, microseconds: 6 };
     const PLAYER: u32 = 7;

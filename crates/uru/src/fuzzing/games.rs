@@ -46,12 +46,12 @@ fn message(data: &[u8]) {
     assert_eq!(decoded.value, decoded.traced, "a trace changed the value");
     let Ok(value) = decoded.value else { return };
     let made = value.to_bytes().unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(made.len(), bytes.len(), "another length");
+    assert_eq!(made.len(), bytes.len(), "the length changed");
     let again = GameMessage::decode(game, sender, &mut Reader::new(&made));
-    assert_eq!(again.as_ref(), Ok(&value), "decodes to another message");
+    assert_eq!(again.as_ref(), Ok(&value), "decodes to a different message");
     let again = GameMessage::from_json(sender, &decoded.json);
     let again = again.and_then(|message| message.to_bytes());
-    assert_eq!(again.as_deref(), Ok(&*made), "JSON encodes to other bytes: {}", decoded.json);
+    assert_eq!(again.as_deref(), Ok(&*made), "JSON encodes to different bytes: {}", decoded.json);
 }
 
 /// One of every message, in several generated variants.
@@ -99,7 +99,7 @@ fn manager(data: &[u8]) {
     drive(data);
 }
 
-/// The types of games that had several members, and how many messages were sent.
+/// The types of games that had several members, and the number of messages sent.
 #[derive(Default)]
 struct Reached {
     shared: BTreeMap<GameType, usize>,
@@ -264,7 +264,7 @@ impl Age {
             *most = members.len().max(*most);
         }
         assert_eq!(running, self.members, "the events tell another story");
-        // Tables, and games without one.
+        // The bound covers both tables and games without a table.
         let bound = BOUNDS.tables + BOUNDS.own_games * usize::from(PLAYERS);
         assert!(tables.values().all(|count| *count <= bound), "{tables:?}");
     }
@@ -294,7 +294,7 @@ impl Age {
     }
 }
 
-/// Changes a request so that it is likely to be valid, and to concern the same game as others.
+/// Changes a request so that it is likely to be valid and to concern the same game as others.
 fn tame(body: &mut GameBody<'_>, sampler: &mut Sampler) {
     let data = match body {
         GameBody::ManagerClient(ClientMessage::JoinGame(join)) => {
@@ -319,7 +319,7 @@ fn tame(body: &mut GameBody<'_>, sampler: &mut Sampler) {
     }
 }
 
-/// Lists in which players join games and play.
+/// Operation lists in which players join games and play.
 fn managers() -> Vec<Vec<u8>> {
     let list = |seed: u8| {
         let mut list = Vec::new();

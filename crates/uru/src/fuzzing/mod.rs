@@ -40,7 +40,7 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
         .chain(connections)
 }
 
-/// SDL files of the project, and their descriptors.
+/// SDL files of the project and their descriptors.
 static TEXTS: LazyLock<[String; 2]> = LazyLock::new(|| {
     ["sdl/Fernhollow.sdl", "sdl/things.sdl"]
         .map(|name| String::from_utf8_lossy(&sample_file(name)).into_owned())
@@ -71,7 +71,7 @@ fn field<'d, F: Field<'d>>(data: &'d [u8]) {
     let again = serde_json::from_str::<Json>(&json).expect("valid JSON");
     let again = F::from_json((&again).into()).unwrap_or_else(|error| panic!("{json}: {error}"));
     let [bytes, again] = [value, again].map(|value| encoded(|writer| value.encode(writer)));
-    assert_eq!(again, bytes, "JSON encodes to other bytes");
+    assert_eq!(again, bytes, "JSON encodes to different bytes");
 }
 
 /// The JSON of a tree's first root.

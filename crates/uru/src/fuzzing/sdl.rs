@@ -69,7 +69,7 @@ fn blob(data: &[u8]) {
     blob_of(&SET, data);
 }
 
-/// An SDL file, a zero, and a blob that it may describe.
+/// An SDL file, a zero byte, and a blob that the file may describe.
 fn both(data: &[u8]) {
     let split = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
     let (text, blob) = data.split_at(split);
@@ -77,7 +77,7 @@ fn both(data: &[u8]) {
     blob_of(&set, blob.get(1..).unwrap_or_default());
 }
 
-/// Two blobs, the first with its length: a state, and an update of it.
+/// Two blobs, the first preceded by its length: a state, and an update to it.
 fn update(data: &[u8]) {
     let Some((length, rest)) = data.split_first_chunk() else { return };
     let length = usize::from(u16::from_le_bytes(*length)).min(rest.len());

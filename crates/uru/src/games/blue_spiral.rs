@@ -126,7 +126,9 @@ fn shuffled(random: &mut Random<'_>) -> [u8; CLOTHS] {
 pub(super) fn check(message: &ClientMessage) -> Result<(), Refused> {
     match message {
         ClientMessage::StartGame(_) => Ok(()),
-        ClientMessage::HitCloth(hit) => check_range("cloth", "a cloth, 0 to 6", 0..=6, hit.cloth),
+        ClientMessage::HitCloth(hit) => {
+            check_range("cloth", "a cloth from 0 to 6", 0..=6, hit.cloth)
+        }
     }
 }
 
@@ -134,7 +136,7 @@ pub(super) fn check(message: &ClientMessage) -> Result<(), Refused> {
 mod tests {
     use super::*;
 
-    /// Every cloth is equally likely in every place: within five standard deviations.
+    /// Every cloth is equally likely in every place, within five standard deviations.
     #[test]
     fn orders_are_uniform() {
         let mut state = 1_u64;

@@ -36,12 +36,12 @@ enum Phase {
 pub(super) struct ClimbingWall {
     phase: Phase,
     count: u8,
-    /// Which teams agree to the number of blockers.
+    /// Which teams agree on the number of blockers.
     agreed: [bool; 2],
     /// Which teams have placed their blockers.
     placed: [bool; 2],
     blockers: [Vec<u8>; 2],
-    /// The players of the teams who have entered.
+    /// The player of each team who has entered.
     entered: [Option<u32>; 2],
     deadline: Option<Duration>,
 }
@@ -184,7 +184,7 @@ impl ClimbingWall {
         });
     }
 
-    /// Returns to the initial state, and shows it to all members.
+    /// Returns to the initial state and shows it to all members.
     fn start_over(&mut self, table: &mut Table<'_>) {
         *self = Self::default();
         for index in 0..Self::STATE.len() {
@@ -278,7 +278,7 @@ const fn team_index(team: u8) -> usize {
 
 /// Checks the values of a message.
 pub(super) fn check(message: &ClientMessage) -> Result<(), Refused> {
-    let check_team = |team| check_range("team", "a team, 1 or 2", 1..=2, team);
+    let check_team = |team| check_range("team", "team 1 or 2", 1..=2, team);
     match message {
         ClientMessage::Ready(ready) => {
             check_range("readyType", "0 or 1", 0..=1, ready.ready_type.0)?;

@@ -1,4 +1,4 @@
-//! What a game manager serves, and its bounds.
+//! What a game manager serves and its bounds.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
@@ -26,7 +26,7 @@ impl GamesConfig {
         Self { games: games.into_iter().collect(), ..Self::default() }
     }
 
-    /// The bits that announce the served types to clients in `ServerCaps`, and the one that every
+    /// The bits that announce the served types to clients in `ServerCaps`, and the bit that every
     /// server sets.
     #[must_use]
     pub fn caps(&self) -> Vec<u32> {

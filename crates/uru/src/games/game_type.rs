@@ -73,7 +73,7 @@ types! {
 }
 
 impl GameType {
-    /// The UUID of a type, or sometimes another one.
+    /// The UUID of a type, or sometimes a random UUID.
     pub(super) fn sample_id(sampler: &mut Sampler) -> Uuid {
         let at = usize::try_from(sampler.below(8)).unwrap_or(0);
         match Self::ALL.get(at) {

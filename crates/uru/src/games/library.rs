@@ -123,8 +123,8 @@ pub enum MarkerRequest {
         /// The limit in milliseconds.
         time_limit: u32,
     },
-    /// Record that a player has captured a marker. The answer is `Done`; `Nothing` if the player
-    /// had captured it before, or there is no such marker.
+    /// Record that a player has captured a marker. The answer is `Done`, or `Nothing` if the player
+    /// had already captured it or there is no such marker.
     Capture {
         /// The template.
         template: Uuid,
@@ -152,7 +152,7 @@ pub enum MarkerRequest {
 /// The answer to a [`MarkerRequest`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum MarkerAnswer {
-    /// A template, and the markers that the player has captured.
+    /// A template and the markers that the player has captured.
     Opened {
         /// The template.
         template: Box<MarkerTemplate>,
@@ -189,7 +189,7 @@ impl Default for MarkerBounds {
     }
 }
 
-/// A store of marker games in memory, which defines what every store has to do.
+/// An in-memory store of marker games. It defines what every store has to do.
 #[derive(Clone, Debug, Default)]
 pub struct MarkerLibrary {
     bounds: MarkerBounds,
@@ -264,7 +264,7 @@ impl MarkerLibrary {
         }
     }
 
-    /// A template, if this player created it. It may have been deleted, and created again by
+    /// A template, if this player created it. It may have been deleted and created again by
     /// another player.
     fn made_by(&mut self, template: Uuid, creator: u32) -> Option<&mut MarkerTemplate> {
         self.templates.get_mut(&template).filter(|of| of.creator == creator)

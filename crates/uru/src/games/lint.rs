@@ -130,7 +130,7 @@ mod tests {
             found(Side::Client, 2, "BlueSpiral", "HitCloth", hit),
             [
                 "a transaction, which only requests to the manager have",
-                "cloth: wanted a cloth, 0 to 6, found 7",
+                "cloth: wanted a cloth from 0 to 6, found 7",
             ]
         );
         let name = json!({"name": {"$hex": "00d8"}});

@@ -1,6 +1,6 @@
 //! The rules of marker games.
 //!
-//! All data except whether the player is playing is in the store. Answers are sent in the order of
+//! The store holds all data except whether the player is playing. Answers are sent in the order of
 //! the messages, so an answer that waits for the store delays later ones.
 
 use std::collections::VecDeque;
@@ -48,7 +48,7 @@ pub(super) struct Answer {
     /// The transaction of the `GameInstance` among them.
     pub(super) trans_id: TransId,
     pub(super) bodies: Vec<GameBody<'static>>,
-    /// Whether the game ends after them.
+    /// Whether the game ends after these messages.
     pub(super) is_last: bool,
 }
 
@@ -83,7 +83,7 @@ pub(super) enum Asked {
 pub(super) enum Step {
     /// An answer.
     Answer(Answer),
-    /// A request, whose answer is needed.
+    /// A request to the store, whose answer is needed.
     Ask(MarkerRequest, Asked),
 }
 
@@ -299,7 +299,7 @@ fn joined(player: u32) -> [GameBody<'static>; 3] {
 }
 
 /// The messages after `GameInstance` when a player has created a game. `PlayerJoined` must come
-/// after the template and the type, because scripts start to play when they have all three.
+/// after the template and the type, because scripts start playing when they have all three.
 pub(super) fn opened_new(
     player: u32,
     template: Uuid,

@@ -1,7 +1,8 @@
 //! The game manager: small games that a game server runs in its ages.
 //!
-//! A `GameMgrMsg` on a game connection carries one [`GameMessage`]: to or from the manager, which
-//! creates and joins games, or a game. A [`GameManager`] runs the games of one age, without sockets.
+//! A `GameMgrMsg` on a game connection carries one [`GameMessage`], to or from either a game or the
+//! manager, through which players create and join games. A [`GameManager`] runs the games of one
+//! age, without sockets.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -53,7 +53,7 @@ classes! {
     UnterminatedString = "unterminated-string";
     /// Text has an unpaired surrogate.
     BadUtf16 = "bad-utf16";
-    /// The type of the game is unknown, or not served.
+    /// The type of the game is unknown or not served.
     UnknownGameType = "unknown-game-type";
     /// The data for creating a game does not fit its type.
     BadCreateData = "bad-create-data";
@@ -85,7 +85,7 @@ impl RefusedClass {
 pub struct Refused {
     /// The kind.
     pub class: RefusedClass,
-    /// What is wrong, and where.
+    /// What is wrong and where.
     pub error: Error,
     /// The answer to a request.
     pub(super) answer: Option<GameResult>,

@@ -109,7 +109,7 @@ fn too_long<const N: usize>(stored: &[u8]) -> Error {
 
 #[cold]
 fn inner_zero() -> Error {
-    Error::value("text without zero units", "a zero unit")
+    Error::value("text without NUL characters", "a NUL character")
 }
 
 /// The offset of the first zero unit in bytes.
@@ -154,7 +154,7 @@ mod tests {
         assert!(encode("abcd").is_ok());
         let error = encode("abcde").unwrap_err().to_string();
         assert_eq!(error, "wanted at most 4 (units of this string), found 5");
-        assert!(encode("a\0b").unwrap_err().to_string().contains("a zero unit"));
+        assert!(encode("a\0b").unwrap_err().to_string().contains("a NUL character"));
         let json = worldwire_core::json::json!("a\0b");
         assert!(GameText::<4>::from_json((&json).into()).is_err());
     }

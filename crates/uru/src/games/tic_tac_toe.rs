@@ -12,7 +12,7 @@ const SERVER: u32 = 0;
 const LINES: [[usize; 3]; 8] =
     [[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6]];
 
-/// A game of tic-tac-toe, between two members, or a member and the server.
+/// A game of tic-tac-toe between two members, or between a member and the server.
 #[derive(Debug)]
 pub(super) struct TicTacToe {
     /// The number of members that play, 1 or 2.
@@ -93,7 +93,7 @@ impl TicTacToe {
         self.turns.and_then(|turns| turns.get(self.moves % 2).copied())
     }
 
-    /// Marks a random free cell for the server, if it plays and it is its turn.
+    /// Marks a random free cell for the server, if the server plays and has the turn.
     fn move_of_server(&mut self, table: &mut Table<'_>, random: &mut Random<'_>) -> Course {
         if self.next_player() != Some(SERVER) {
             return Course::GoesOn;
@@ -138,6 +138,6 @@ impl TicTacToe {
 /// Checks the values of a message.
 pub(super) fn check(message: &ClientMessage) -> Result<(), Refused> {
     let ClientMessage::MakeMove(made) = message;
-    check_range("row", "a row, 0 to 2", 0..=2, made.row)?;
-    check_range("col", "a column, 0 to 2", 0..=2, made.col)
+    check_range("row", "a row from 0 to 2", 0..=2, made.row)?;
+    check_range("col", "a column from 0 to 2", 0..=2, made.col)
 }

@@ -86,14 +86,14 @@ impl VarSync {
             (Value::Number(_), Value::Number(number)) => {
                 NumericVarChanged { var: id, value: *number }.into()
             }
-            _ => return Err(Refused::state("the variable is of the other kind")),
+            _ => return Err(Refused::state("the variable has the other type")),
         };
         table.send_all(changed);
         variable.value = value;
         Ok(())
     }
 
-    /// Creates a variable. If one of this name exists, its value is sent to the sender only.
+    /// Creates a variable. If one with this name exists, its value is sent to the sender only.
     fn create(
         &mut self,
         table: &mut Table<'_>,

@@ -55,7 +55,7 @@ record! {
         user_name "userName": WFix<'a, 64>,
         /// The description.
         description "description": WFix<'a, 1024>,
-        /// The number that distinguishes instances of the same name.
+        /// The number that distinguishes instances with the same name.
         sequence_number "sequenceNumber": i32,
         /// The language; -1 for none.
         language "language": i32,
@@ -141,7 +141,7 @@ impl Caps {
     /// Score leaderboards.
     pub const SCORE_LEADER_BOARDS: u32 = 0;
 
-    /// The names of all bits. Those from 1 stand for games of the game manager.
+    /// The names of all bits. Bits from 1 up stand for games of the game manager.
     pub const NAMES: &'static Names = &Names::fixed(&[
         (0, "ScoreLeaderBoards"),
         (1, "BlueSpiral"),

@@ -223,7 +223,7 @@ net_messages! {
         stream "stream": Stream<'a, GamePayload>,
         /// Whether a delivery time follows.
         has_delivery_time "hasDeliveryTime": Bool8,
-        /// When the message is to be delivered.
+        /// When to deliver the message.
         delivery_time "deliveryTime": UnifiedTime where has_delivery_time.is_true(),
     }
 
@@ -366,7 +366,7 @@ net_messages! {
         stream "stream": Stream<'a, ClonePayload>,
         /// Whether a delivery time follows.
         has_delivery_time "hasDeliveryTime": Bool8,
-        /// When the message is to be delivered.
+        /// When to deliver the message.
         delivery_time "deliveryTime": UnifiedTime where has_delivery_time.is_true(),
         /// The clone.
         uoid "uoid": Uoid<'a>,

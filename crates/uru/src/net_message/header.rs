@@ -150,7 +150,7 @@ walked_record! {
 }
 
 impl NetHeader {
-    /// A header as a server creates it: with a time, reliable, plus the flags in `more`.
+    /// A header as a server creates it: marked reliable, with a time and the flags in `more`.
     #[must_use]
     pub fn from_server(time_sent: UnifiedTime, more: NetFlags) -> Self {
         Self {
@@ -164,7 +164,7 @@ impl NetHeader {
         }
     }
 
-    /// A header as a client creates it: with a time and a player, reliable, plus the flags in
+    /// A header as a client creates it: marked reliable, with a time, a player and the flags in
     /// `more`.
     #[must_use]
     pub fn from_client(time_sent: UnifiedTime, player_id: u32, more: NetFlags) -> Self {

@@ -21,9 +21,9 @@ walked_record! {
 /// A state shared between clients (`plNetSharedState`).
 ///
 /// Layout: [`CountedString`] name, `i32` count of variables, `u8` whether the server may delete it,
-/// then the variables. In practice the name is `TrigState` with one boolean `Triggered`: to request
-/// a lock, the server may not delete it and the variable is true; to release it, the other way
-/// round.
+/// then the variables. In practice the name is `TrigState` with one boolean `Triggered`. In a
+/// request for a lock, the server may not delete the state and the variable is true; in a release,
+/// the server may delete it and the variable is false.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedState<'d> {
     /// The name.

@@ -54,7 +54,7 @@ pub trait Payload: 'static {
 ///
 /// Recompressing does not reproduce the same bytes, so the block keeps the bytes received;
 /// [`Self::payload`] inflates them. Decoding without a trace does not look inside. A trace shows
-/// the payload, in a layer of its own if it was compressed. How much of a compressed block is shown
+/// the payload, in a separate layer if it was compressed. How much of a compressed block is shown
 /// depends on its size ([`Limits::text_ratio`], [`Limits::values_per_byte`]); larger payloads are
 /// shown as compressed bytes.
 ///
@@ -344,7 +344,7 @@ impl<'d, K: Payload> Field<'d> for Stream<'d, K> {
         let missing = || Error::invalid("is missing").inside(K::FIELD);
         if compression != Compression::Zlib {
             if data.is_some() {
-                let wanted = "no deflated data beside this compression";
+                let wanted = "no deflated data with this compression";
                 return Err(Error::value(wanted, compression.to_string()).inside("data"));
             }
             let payload = payload.ok_or_else(missing)?;

@@ -19,7 +19,7 @@ wire_flags! {
         InstanceGuid = 4,
         /// The name given by its owner.
         UserName = 8,
-        /// The number that distinguishes instances of the same name.
+        /// The number that distinguishes instances with the same name.
         SequenceNumber = 16,
         /// The description.
         Description = 32,
@@ -42,7 +42,7 @@ record! {
         instance_guid "instanceGuid": Uuid where flags.contains(AgeInfoFlags::InstanceGuid),
         /// The name given by its owner.
         user_name "userName": CountedString<'a> where flags.contains(AgeInfoFlags::UserName),
-        /// The number that distinguishes instances of the same name.
+        /// The number that distinguishes instances with the same name.
         sequence_number "sequenceNumber": u32
             where flags.contains(AgeInfoFlags::SequenceNumber),
         /// The description.

@@ -142,7 +142,7 @@ walked_classes! {
         brain "brain": AvatarChild<'a>,
     }
 
-    /// A stage: an animation, and the conditions for moving to other stages.
+    /// A stage: an animation and the conditions for moving to other stages.
     0x0371 AnimStage<'a> "plAnimStage" in "plCreatable" {
         /// The animation.
         anim "anim": SafeString<'a>,

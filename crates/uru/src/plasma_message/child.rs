@@ -54,7 +54,7 @@ fn is_known<'d, C: Classes<'d>>(class: u32) -> bool {
     C::info(class).is_some_and(|info| info.fields.is_some())
 }
 
-/// What is expected and found instead of a class with a known layout.
+/// What was expected and what was found, for a class without a known layout.
 #[cold]
 fn unknown<'d, C: Classes<'d>>(class: u32) -> (&'static str, String) {
     let found = match C::NAMES.name(class.into()) {
@@ -204,8 +204,8 @@ where
         if !is_known::<C>(class.into()) {
             return Err(refuse(Reason::UnknownInside(class)));
         }
-        // The reader counts depth as when decoding: a nested object may be a field of a record in a
-        // list, and is a record itself.
+        // The reader counts depth the way decoding does: a nested object may be a field of a record
+        // in a list, and is a record itself.
         let mut walked = Ok(());
         reader.list("", |reader| {
             reader.record("", |reader| {

@@ -120,7 +120,7 @@ walked_classes! {
         key "key": Key<'a>,
     }
 
-    /// An avatar faces an object, or turned away.
+    /// An avatar turned to an object or away from it.
     5 FacingEvent<'a> "facing" in "event" {
         /// The avatar.
         facer "facer": Key<'a>,

@@ -1,5 +1,4 @@
-//! The safety check for clients' net messages, which finds those that a game server must not
-//! forward.
+//! The safety check for clients' net messages. It finds those that a game server must not forward.
 //!
 //! Clients trust everything they receive from the network. A player could move another player's
 //! avatar, run console commands on another client, or crash it with unreadable text. [`check`]
@@ -71,7 +70,7 @@ impl Rules<'_> {
 /// The classes that players must not send: warps, the back door, the linking manager, input events,
 /// and references between objects.
 ///
-/// A `plControlEventMsg` is an input event but has a rule of its own: it may run the commands in
+/// A `plControlEventMsg` is an input event but has its own rule: it may run the commands in
 /// [`Rules::console_commands`]. Console and audio system messages belong here too, but their
 /// indices are unknown; `strict` refuses them.
 ///
@@ -111,7 +110,7 @@ fn has_layout(class: u16) -> bool {
 /// * payloads in the wrong net message: those that load clones belong in a `plNetMsgLoadClone`, all
 ///   others do not,
 /// * KI commands other than chat, and console commands that are not on the list,
-/// * any [`SafeString`] that makes the client throw an exception nothing catches, which crashes it,
+/// * any [`SafeString`] that makes the client throw an uncaught exception, which crashes it,
 /// * objects on pages that exist on one client only,
 /// * messages that cannot be decoded or have bytes left over.
 ///
@@ -130,7 +129,8 @@ pub fn check<'d>(
     Ok(reader.end()?)
 }
 
-/// Checks a Plasma message like [`check`]: the payload of a net message that does not load a clone.
+/// Like [`check`], but for a Plasma message: the payload of a net message that does not load a
+/// clone.
 pub(crate) fn check_payload<'d>(
     payload: &'d [u8],
     rules: &Rules<'_>,

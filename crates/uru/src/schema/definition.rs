@@ -6,7 +6,7 @@ use super::types::{Type, fold};
 
 /// One `STATEDESC`, as written in an SDL file.
 ///
-/// `Display` writes the canonical text: one line per variable. Parsing it gives the same
+/// `Display` writes the canonical text: one line per variable. Parsing it yields the same
 /// definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {

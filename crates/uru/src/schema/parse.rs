@@ -56,7 +56,7 @@ pub fn parse(name: &str, text: &str) -> Parsed {
     Parsed { statements, problems: problems.into_list() }
 }
 
-/// Parses a text, adding problems to a list that others share.
+/// Parses a text and adds its problems to a shared list.
 pub(super) fn parse_into<'t>(text: &'t str, problems: &mut Problems<'t>) -> Vec<Statement> {
     let mut parser = Parser { cursor: Cursor::new(text), problems };
     let mut statements = Vec::new();
@@ -144,7 +144,7 @@ impl<'t> Parser<'_, 't> {
             return None;
         };
         let mut body = Body { variables: Vec::new(), spans: Vec::new(), valid: true };
-        // The first position of each name, and how often it occurs.
+        // The first position of each name and how often it occurs.
         let mut names: HashMap<Box<str>, (usize, usize)> = HashMap::new();
         loop {
             let next = self.cursor.peek();

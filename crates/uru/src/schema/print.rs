@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::definition::{Definition, Literal, Variable};
 
-/// The canonical text: one line per variable, with types and names aligned. Parsing it gives the
+/// The canonical text: one line per variable, with types and names aligned. Parsing it yields the
 /// same descriptor; comments are lost.
 impl fmt::Display for Definition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

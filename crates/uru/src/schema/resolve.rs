@@ -177,7 +177,7 @@ impl<'t> Loading<'t> {
                 nested.filter(|(one, _)| one.count.is_some()).filter_map(|(_, at)| *at).collect()
             })
             .collect();
-        // Topological sort: all remaining descriptors are part of a cycle, or depend on one.
+        // Topological sort: all remaining descriptors are part of a cycle or depend on one.
         let mut waiting: Vec<usize> = fixed.iter().map(Vec::len).collect();
         let mut holders: Vec<Vec<usize>> = vec![Vec::new(); fixed.len()];
         for (at, held) in fixed.iter().enumerate() {

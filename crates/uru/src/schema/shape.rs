@@ -65,7 +65,7 @@ impl<'s> Shape<'s> {
         self.definition().variables().get(*at)
     }
 
-    /// The variable with this index among the nested ones, and the shape of its records.
+    /// The variable with this index among the nested ones and the shape of its records.
     #[must_use]
     pub fn nested(self, index: usize) -> Option<(&'s Variable, Self)> {
         let (at, target) = self.layout().nested.get(index)?;
@@ -102,7 +102,7 @@ pub(super) struct DescriptorLayout {
     definition: Definition,
     /// The positions of the simple variables, in order.
     simple: Box<[usize]>,
-    /// The positions of the nested variables, and the layouts of their records.
+    /// The positions of the nested variables and the layouts of their records.
     nested: Box<[(usize, usize)]>,
     /// Case-folded names of all variables, ascending, with their indices.
     names: Box<[(Box<str>, VariableIndex)]>,

@@ -4,7 +4,7 @@ use core::fmt;
 
 use worldwire_core::nearest;
 
-/// The type of a simple variable, and how an element of it is encoded.
+/// The type of a simple variable and how an element of it is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
     /// `INT`: `i32`.
@@ -17,8 +17,8 @@ pub enum Type {
     String32,
     /// `PLKEY`: [`Uoid`](crate::types::Uoid), without the leading byte of a key.
     Key,
-    /// `CREATABLE` or `MESSAGE`, an object of any class: `u16` class index; unless it is 0x8000:
-    /// `u32` count, bytes.
+    /// `CREATABLE` or `MESSAGE`, an object of any class: `u16` class index; unless that is 0x8000,
+    /// also `u32` count and bytes.
     Creatable,
     /// `DOUBLE`: `f64`.
     Double,

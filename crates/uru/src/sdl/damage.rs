@@ -1,6 +1,6 @@
 //! Blobs that dirtsand damaged.
 //!
-//! It counts all elements of a nested variable but omits the records of unset ones, so the
+//! dirtsand counts all elements of a nested variable but omits the records of unset ones, so the
 //! remaining records cannot be matched to elements. Clients cannot read such a blob either.
 
 use worldwire_core::{Error, Reader, Result};
@@ -10,10 +10,10 @@ use super::record::{
 };
 use crate::schema::Shape;
 
-/// How many records of nested elements are missing from a blob's record (everything after the
-/// stream header), if nothing else is wrong with it.
+/// The number of records of nested elements that are missing from a blob's record (everything after
+/// the stream header), if nothing else is wrong with it.
 ///
-/// Records can only be missing where all elements are counted, so that they carry no indices.
+/// Records can be missing only where all elements are counted and therefore carry no indices.
 /// `None` if nothing is missing, or if something else is wrong as well.
 #[must_use]
 #[cfg(feature = "fuzzing")]
@@ -95,7 +95,7 @@ impl Index {
     }
 }
 
-/// Reads a count of entries out of `total`.
+/// Reads the count of the entries present, out of `total`.
 fn indices(
     reader: &mut Reader<'_>,
     width: Width,

@@ -150,7 +150,7 @@ impl StateDb {
         Ok(None)
     }
 
-    /// An object's state for the descriptor of this name.
+    /// An object's state for the descriptor with this name.
     #[must_use]
     pub fn get(&self, object: &Uoid<'_>, descriptor: &str) -> Option<&StoredState> {
         let states = self.of(object);
@@ -175,8 +175,8 @@ impl StateDb {
         removed
     }
 
-    /// Keeps the states for which `keep` returns true; drops those of a departed avatar, for
-    /// example.
+    /// Keeps the states for which `keep` returns true; used, for example, to drop those of a
+    /// departed avatar.
     pub fn retain(&mut self, mut keep: impl FnMut(&StoredState) -> bool) {
         self.objects.retain(|_, states| {
             states.retain(&mut keep);

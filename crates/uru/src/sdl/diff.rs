@@ -106,8 +106,9 @@ impl StateChange {
 }
 
 impl ObjectState {
-    /// The differences to a newer state: first the version, then variables in the order of its
-    /// descriptor, then those that only the older descriptor has. Variables are matched by name.
+    /// The differences between this state and a newer one: first the version, then variables in the
+    /// order of the newer descriptor, then those that only the older one has. Variables are matched
+    /// by name.
     ///
     /// An unset variable differs from one that is set to its default.
     #[must_use]

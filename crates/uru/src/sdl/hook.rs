@@ -35,7 +35,7 @@ fn location(prefix: i32) -> Option<Location> {
     Some(Location { sequence_number, flags: LocationFlags::BuiltIn | reserved })
 }
 
-/// Whether an object is the one that holds this age's state. Objects of the same name on other
+/// Whether an object is the one that holds this age's state. Objects with the same name on other
 /// pages, and clones of it, are ordinary objects.
 #[must_use]
 pub fn is_hook(object: &Uoid<'_>, prefix: i32) -> bool {
@@ -108,7 +108,7 @@ fn join<E: Clone>(
 mod tests {
     use super::*;
 
-    /// Pages of ages with a negative prefix are reserved, and clients say so.
+    /// Pages of ages with a negative prefix are reserved, and clients mark them as such.
     #[test]
     fn the_page_of_a_global_age_is_reserved() {
         let object = object(-6).unwrap();

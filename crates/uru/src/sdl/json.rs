@@ -12,7 +12,7 @@ use crate::schema::{Shape, Variable, VariableIndex};
 use crate::types::{SafeString, UnifiedTime};
 
 impl StateRecord<'static> {
-    /// Takes the fields that [`StateRecord::decode_fields`](StateRecord) traces from a JSON object.
+    /// Takes from a JSON object the fields that [`StateRecord::decode_fields`](StateRecord) traces.
     pub(super) fn from_fields(
         shape: Shape<'_>,
         fields: &mut FieldsOf<'_>,

@@ -33,7 +33,7 @@ impl ObjectState {
         Self { descriptor, record: StateRecord::default() }
     }
 
-    /// The state that a blob contains, including its times, as when loading a stored state.
+    /// The state that a blob contains, including its times; used to load stored states.
     #[must_use]
     pub fn of(blob: &Blob<'_>) -> Self {
         let mut record = blob.record.clone().into_owned();
@@ -91,7 +91,7 @@ impl ObjectState {
     /// Sets a simple variable on behalf of the server, with the given time; its hint is kept.
     ///
     /// # Errors
-    /// A value error if there is no simple variable of that name, or if the elements do not match
+    /// A value error if there is no simple variable with that name, or if the elements do not match
     /// its type and count.
     pub fn set(&mut self, name: &str, scalars: &[Scalar<'_>], now: &UnifiedTime) -> Result<()> {
         let shape = self.descriptor.shape();

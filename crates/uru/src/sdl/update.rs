@@ -134,7 +134,7 @@ impl ObjectState {
     /// The record takes the flags of the update.
     ///
     /// # Errors
-    /// Fails if the update is for another descriptor or follows an older version.
+    /// Fails if the update is for a different descriptor or uses an older version.
     pub fn apply(
         &mut self,
         update: &Blob<'_>,
@@ -229,7 +229,7 @@ fn merge_element(
     }
 }
 
-/// The update's variable with the time it gets.
+/// The update's variable, with the time that the policy gives it.
 fn stamped(
     entry: &SimpleVariable<'_>,
     shape: Shape<'_>,

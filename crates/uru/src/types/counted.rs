@@ -1,4 +1,4 @@
-//! Bytes and lists whose counts are signed or not 32 bits wide, and the rest of a part.
+//! Bytes and lists whose counts are signed or not 32 bits wide, and the remaining bytes of a part.
 
 use core::fmt;
 use core::marker::PhantomData;

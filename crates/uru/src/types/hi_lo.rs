@@ -18,7 +18,7 @@ impl HiLo {
             [0, 0] => Ok(Self(u32::from_le_bytes([c, d, a, b]))),
             [low, high] => {
                 let found = format!("0x{high:02x}{low:02x}");
-                Err(Error::malformed("a zero unit", found).at(at as u64))
+                Err(Error::malformed("0x0000", found).at(at as u64))
             }
         }
     }

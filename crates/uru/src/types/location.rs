@@ -27,8 +27,8 @@ scalar! {
 }
 
 impl SequenceNumber {
-    /// The sequence number of a page. `None` if the age prefix is out of range: -255 to 0xfefe are
-    /// valid, without the last page at the upper end.
+    /// The sequence number of a page. `None` if the age prefix is out of range (-255 to 0xfefe are
+    /// valid), and for the last two pages of prefix -255.
     #[must_use]
     pub fn from_page(age: i32, page: u16) -> Option<Self> {
         let first: u32 = if age < 0 { 0xff00_0001 } else { 0x21 };
@@ -125,7 +125,7 @@ impl<'d> Record<'d> for Location {
         let parts = match parts {
             (Some(age), Some(page)) => Some((age, page)),
             (None, None) => None,
-            _ => return Err(Error::value("both `age` and `page`", "one of them")),
+            _ => return Err(Error::value("both `age` and `page`", "only one of them")),
         };
         let sequence_number = match (optional(fields, "sequenceNumber")?, parts) {
             (Some(number), None) => number,
@@ -223,7 +223,10 @@ mod tests {
                 "sequenceNumber: wanted the number of `age` and `page`, found 0x5; leave out \
                  `sequenceNumber`, or `age` and `page`",
             ),
-            (json!({"age": 120, "flags": []}), "wanted both `age` and `page`, found one of them"),
+            (
+                json!({"age": 120, "flags": []}),
+                "wanted both `age` and `page`, found only one of them",
+            ),
             (
                 json!({"age": 70_000, "page": 1, "flags": []}),
                 "age: wanted an age from -255 to 65278, found 70000",

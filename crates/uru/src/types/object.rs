@@ -93,7 +93,7 @@ impl LoadMask {
                 let error = error.hint("leave out `loadMask`, or `quality` and `capability`");
                 Err(error.inside("loadMask"))
             }
-            (None, _) => Err(Error::value("both `quality` and `capability`", "one of them")),
+            (None, _) => Err(Error::value("both `quality` and `capability`", "only one of them")),
         }
     }
 }

@@ -11,10 +11,10 @@ use worldwire_core::{
 /// How a [`SafeString`] is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SafeForm {
-    /// The encoding that all current writers use: the count has its high four bits set, the bytes
-    /// are inverted.
+    /// The encoding that all current writers use: the count has its high four bits set, and the
+    /// bytes are inverted.
     Inverted,
-    /// The count has its high four bits set, the bytes are plain.
+    /// The count has its high four bits set, and the bytes are plain.
     Literal,
     /// The encoding of 2003: the count has none of its high four bits set and is followed by two
     /// meaningless bytes. The text is inverted if its first byte has bit 7 set.
@@ -36,15 +36,15 @@ pub enum SafeForm {
 /// A byte string with a 12-bit count, obfuscated by inverting its bytes.
 ///
 /// Layout: `u16` (count in the low 12 bits; writers set the high 4 bits), then the bytes, each
-/// bitwise negated by writers. Readers negate them back if the first one has bit 7 set, whatever
+/// inverted by writers. Readers invert them back if the first one has bit 7 set, whatever
 /// the others are. At most 4095 bytes; writers send no zero bytes. Current clients use UTF-8, old
 /// ones Latin-1.
 ///
-/// A text whose first byte is 0x80 or higher negates to a byte without bit 7. Writers negate it
-/// anyway, so the client's reader takes the negated bytes as text. If they are not UTF-8, it crashes
-/// ([`Self::crashes_client`]); such bytes are negated here, because they can mean nothing else.
-/// Otherwise they are read as clients read them, and [`Self::is_ambiguous`] reports the other
-/// reading. The bytes survive in any case.
+/// If the first byte of a text is 0x80 or higher, its inverse does not have bit 7 set. Writers
+/// invert the text anyway, so the client's reader takes the inverted bytes as text. If they are not
+/// UTF-8, it crashes ([`Self::crashes_client`]); such bytes are inverted here, because they can
+/// mean nothing else. Otherwise they are read as clients read them, and [`Self::is_ambiguous`]
+/// reports the other reading. The bytes survive in any case.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SafeString<'d> {
     form: SafeForm,
@@ -79,7 +79,7 @@ impl SafeString<'_> {
     }
 
     /// Whether the bytes have a second plausible reading: they were taken as plain text, but
-    /// negated they would be valid UTF-8 too.
+    /// inverted they would be valid UTF-8 too.
     #[must_use]
     pub fn is_ambiguous(&self) -> bool {
         !self.inverted() && core::str::from_utf8(&invert(&self.stored)).is_ok()
@@ -199,8 +199,8 @@ impl<'d> Field<'d> for SafeString<'d> {
             }
             let stored = invert(&bytes);
             if !is_inverted(&stored) {
-                let found = "another one; readers would misread the text";
-                return Err(Error::value("a text whose first character is ASCII", found));
+                let found = "another character, which readers would misread";
+                return Err(Error::value("text that begins with an ASCII character", found));
             }
             return Ok(Self { form: SafeForm::Inverted, stored: Cow::Owned(stored) });
         }

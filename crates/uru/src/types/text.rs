@@ -104,7 +104,7 @@ impl<F: TextFormat> Text<'_, F> {
         F::text(&self.stored).is_empty()
     }
 
-    /// The number of UTF-16 units, or of bytes of UTF-8.
+    /// The number of UTF-16 units or of bytes of UTF-8.
     #[must_use]
     pub fn units(&self) -> usize {
         F::text(&self.stored).len() / unit(F::WIDE)
@@ -192,7 +192,7 @@ impl<'d, F: TextFormat> Field<'d> for Text<'d, F> {
     }
 }
 
-/// Reads text with its count or terminator, and traces the value returned with it.
+/// Reads text with its count or terminator and traces the value returned with it.
 #[inline]
 fn traced<'d, 'n, T: Trace<'n>>(
     reader: &mut Reader<'d, T>,
@@ -299,7 +299,7 @@ impl TextFormat for Terminated {
                 [0, 0] => Ok((units, span)),
                 [low, high] => {
                     let found = format!("0x{high:02x}{low:02x}");
-                    Err(Error::malformed("a zero unit at the end", found).at(end))
+                    Err(Error::malformed("a NUL character at the end", found).at(end))
                 }
             }
         })
@@ -318,7 +318,7 @@ impl TextFormat for ZeroEnded {
     const SAMPLE: u64 = 32;
 
     fn layout() -> Cow<'static, str> {
-        Cow::Borrowed("UTF-16LE up to a zero unit")
+        Cow::Borrowed("UTF-16LE up to a NUL character")
     }
 
     fn shape() -> Shape {
@@ -504,8 +504,8 @@ pub(crate) fn padded_from_json(json: Given<'_>, count: usize, wide: bool) -> Res
         Some(end) if end < text => Err(inner_zero(wide).inside("text")),
         end if end != Some(text) && text < size => {
             let (wanted, found) = match wide {
-                true => ("a zero unit first", "another unit"),
-                false => ("a NUL byte first", "another byte"),
+                true => ("a NUL character first", "a different one"),
+                false => ("a NUL byte first", "a different one"),
             };
             Err(Error::value(wanted, found).inside("deadMemory"))
         }
@@ -535,7 +535,7 @@ fn too_long(max: usize, bytes: usize, wide: bool) -> Error {
 #[cold]
 fn inner_zero(wide: bool) -> Error {
     match wide {
-        true => Error::value("text without zero units", "a zero unit"),
+        true => Error::value("text without NUL characters", "a NUL character"),
         false => Error::value("text without NUL bytes", "a NUL byte"),
     }
 }
@@ -596,6 +596,6 @@ mod tests {
         assert_eq!(FixedText::<4>::from_json((&json).into()).unwrap(), value);
         let wrong = json!({"text": "ab", "deadMemory": {"$hex": "0707"}});
         let error = FixedText::<4>::from_json((&wrong).into()).unwrap_err();
-        assert_eq!(error.to_string(), "deadMemory: wanted a NUL byte first, found another byte");
+        assert_eq!(error.to_string(), "deadMemory: wanted a NUL byte first, found a different one");
     }
 }

@@ -12,7 +12,7 @@ use super::text::{wide, wide_text};
 /// A UTF-16 string with a 12-bit count, obfuscated by inversion. **An empty one has no
 /// terminator.**
 ///
-/// Layout: `u16` (count of units in the low 12 bits; writers set the high 4 bits), the negated
+/// Layout: `u16` (count of units in the low 12 bits; writers set the high 4 bits), the inverted
 /// UTF-16LE units, and a plain zero unit, but only if there are any units. At most 4095 units.
 ///
 /// The published documents and three servers always expect the zero unit, but no client, old or
@@ -143,7 +143,11 @@ impl<'d, const FOLLOWING: usize> Field<'d> for SafeWString<'d, FOLLOWING> {
             || !text.is_empty() && terminator.is_none()
         {
             let found = terminator.map_or_else(|| "none".to_owned(), |unit| unit.to_string());
-            return Err(Error::value("the unit after the text", found).inside("terminator"));
+            let wanted = match text.is_empty() {
+                true => "zero or no terminator after an empty text",
+                false => "a terminator after the text",
+            };
+            return Err(Error::value(wanted, found).inside("terminator"));
         }
         Ok(Self { high, stored: Cow::Owned(invert(&text)), terminator })
     }

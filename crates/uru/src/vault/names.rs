@@ -1,4 +1,4 @@
-//! The game's names for the numbered fields of vault nodes, which depend on the type of the node.
+//! The game's names for the numbered fields of vault nodes. They depend on the node's type.
 
 use worldwire_core::json::{Given, Json, Object};
 use worldwire_core::{Error, Field, Form, Reader, Record, Result, Span, Trace, Value};
@@ -6,12 +6,12 @@ use worldwire_core::{Error, Field, Form, Reader, Record, Result, Span, Trace, Va
 use super::{NodeBlob, NodeType, StandardFolder, VaultNode};
 use crate::types::{TermStr, Uuid};
 
-/// A field's name in the game, and the numbered field.
+/// A field's name in the game and the numbered field.
 pub type FieldName = (&'static str, &'static str);
 
-/// The name of the field with the purpose of a list or directory. Its values have names.
+/// The field that holds the purpose of a list or directory. Its values have names.
 const FOLDER_TYPE: &str = "FolderType";
-/// The name of a blob that is text.
+/// The name of a blob field that contains text.
 const SPAWN_POINTS: &str = "AgeSpawnPoints";
 
 const FOLDER: &[FieldName] = &[(FOLDER_TYPE, "Int32_1"), ("FolderName", "String64_1")];
@@ -146,11 +146,11 @@ impl<'d> VaultNode<'d> {
             let value = numbered(name, value).map_err(|error| error.inside(name))?;
             match fields.get(field) {
                 None => drop(fields.insert(field, value)),
-                // The decoded contents of a blob are what people change.
+                // The decoded contents of a blob are what users edit.
                 Some(Json::Object(own)) if is_opened(own) => {}
                 Some(own) if *own == value => {}
                 Some(_) => {
-                    let error = Error::value(format!("the value of {field}"), "another value");
+                    let error = Error::value(format!("the value of {field}"), "a different value");
                     let error = error.hint(format!("leave out `{field}` or `{name}`"));
                     return Err(error.inside(name));
                 }
@@ -196,7 +196,7 @@ fn show_field<'n, T: Trace<'n>>(
     })
 }
 
-/// The value of a numbered field, from that under the game's name.
+/// The value of a numbered field, given the value under the game's name.
 fn numbered(name: &str, value: Json) -> Result<Json> {
     match (name, value.as_str()) {
         (FOLDER_TYPE, Some(_)) => {
@@ -258,7 +258,7 @@ mod tests {
         for (json, problem) in [
             (
                 r#"{"NodeType":"PlayerInfo","PlayerId":7,"UInt32_1":8}"#,
-                "PlayerId: wanted the value of UInt32_1, found another value; leave out \
+                "PlayerId: wanted the value of UInt32_1, found a different value; leave out \
                  `UInt32_1` or `PlayerId`",
             ),
             (r#"{"PlayerId":7}"#, "wanted a known field, found \"PlayerId\""),

@@ -132,7 +132,7 @@ macro_rules! walked_record {
     };
 }
 
-/// Finds the header of a record: the record before its fields, or the header of that one.
+/// Finds the header of a record: the record that precedes its fields, or that record's own header.
 macro_rules! header_of {
     ($head:ty, $name:ident [$($lt:lifetime)?] { ..$base:ident: $type:ty, $($fields:tt)* }) => {
         impl $(<$lt>)? AsRef<$head> for $name $(<$lt>)? {

@@ -17,7 +17,7 @@ pub enum Reason {
     UnknownInside(u16),
     /// Its payload class belongs in a different net message, or there is no payload (0x8000).
     Wrapper(u16),
-    /// It contains text that makes the client's reader throw an exception nothing catches.
+    /// It contains text that makes the client's reader throw an uncaught exception.
     Text,
     /// It names an object in a page that exists on one client only (sequence numbers 1 to 0x20).
     LocalObject,
@@ -50,7 +50,7 @@ impl Refusal {
             None => format!("class 0x{class:04x}"),
         };
         let (wanted, found) = match reason {
-            Reason::Malformed => ("a readable message", "something else".to_owned()),
+            Reason::Malformed => ("a readable message", "an unreadable one".to_owned()),
             Reason::Class(index) => ("a class that may be forwarded", class(index)),
             Reason::UnknownInside(index) => ("a class with a known layout", class(index)),
             Reason::Wrapper(0x8000) => ("a payload", "none".to_owned()),
@@ -64,7 +64,7 @@ impl Refusal {
             Reason::NoPage(page) => ("an object on a page of an age", format!("page 0x{page:x}")),
             Reason::KiCommand(command) => ("chat (0)", format!("KI command {command}")),
             Reason::ConsoleCommand => {
-                let found = name.map_or_else(|| "another one".to_owned(), quoted);
+                let found = name.map_or_else(|| "a different one".to_owned(), quoted);
                 ("a console command on the list", found)
             }
         };

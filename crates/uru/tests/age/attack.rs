@@ -67,7 +67,7 @@ struct Attack {
     clients: BTreeMap<u32, Client>,
     owner: Option<u32>,
     locks: BTreeMap<&'static str, u32>,
-    /// The sender of the message being handled, and its permitted receivers.
+    /// The sender of the message being handled and its permitted receivers.
     sender: Option<u32>,
     listed: Option<Vec<u32>>,
     empty_since: Option<Duration>,
@@ -193,8 +193,7 @@ impl Attack {
         assert_eq!(self.instance.is_over(), self.is_over);
     }
 
-    /// Every class, damaged: changed bytes, missing bytes, extra bytes, huge counts, or none of
-    /// these.
+    /// Sends any message, possibly damaged: changed, missing or extra bytes, or huge counts.
     fn damaged(&mut self, player_id: u32, sampler: &mut Sampler) {
         let message = match sampler.below(2) {
             0 => NetMessage::sample(sampler).into_owned(),
@@ -400,7 +399,7 @@ impl Attack {
         let limits = &Limits::DEFAULT;
         let mut inflater = Inflater::new();
         assert!(packet.bytes().len() <= 1 << 20);
-        // Neither text that crashes clients nor anything that cannot be decoded.
+        // Nothing may arrive that crashes clients or cannot be decoded.
         let checked = check(packet.bytes(), &Rules::ADMIN, &mut inflater, limits);
         checked.unwrap_or_else(|refusal| panic!("{refusal}"));
         let message = packet.decode().unwrap();
@@ -529,7 +528,7 @@ fn is_theirs(object: &Uoid<'_>, members: &[u32], sender: Option<u32>) -> bool {
     })
 }
 
-/// The total of the lists.
+/// Together, the lists reach every kind of message.
 #[test]
 fn attacks_reach_all_kinds_of_messages() {
     let mut kinds = BTreeSet::new();

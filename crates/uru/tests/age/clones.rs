@@ -53,8 +53,8 @@ fn players_cannot_change_the_clones_of_others() {
     world.enter(B);
     world.send(A, load_clone(A, "Crab", 2, true));
     world.forget();
-    // In A's name; for A; unloading A's clone; creating a clone for A; an object that is not a
-    // clone.
+    // Loading A's clone in A's name and in B's own, unloading it, creating a clone for A, and
+    // unloading a clone that was never loaded; then an object that is not a clone.
     let crab = || clone("Crab", 2, A);
     let load = |by: u32, of, loading| {
         let payload = PlasmaMessage::from(crate::world::clone_msg(of, by, loading));
@@ -102,7 +102,7 @@ fn players_cannot_set_states_of_other_avatars() {
     world.send(B, broadcast(B, hat(B), world.lever(1)));
     world.send(A, broadcast(A, hat(A), world.lever(1)));
     assert_eq!((world.got(A).len(), world.got(B).len()), (2, 1));
-    // Anyone may still do so after it was handed over.
+    // Anyone may still do so after the clone was handed over.
     world.leave(A);
     world.forget();
     world.join(C);

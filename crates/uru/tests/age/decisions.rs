@@ -97,7 +97,7 @@ fn d_05_only_administrators_reach_all_players() {
     world.forget();
     world.send(A, game(A, &chat(ChatFlags(0)), all));
     assert_eq!((world.got(B).len(), world.got(D).len(), world.got(A).len()), (1, 1, 0));
-    // Messages of others, and other classes, stay in the age and lose the flag.
+    // Messages from other players, and other classes, stay in the age and lose the flag.
     world.send(B, game(B, &chat(ChatFlags(0)), all));
     world.send(A, directed(A, &notify(), &[B, A], all));
     let (a, b) = (world.got(A), world.got(B));
@@ -193,7 +193,7 @@ fn d_18_relevance_regions_filter_flagged_messages_if_enabled() {
         world.send(B, regions(B, &[0, 2], &[2]));
         world.forget();
         let mut got = Vec::new();
-        // Just joined; settled in; the same without the flag.
+        // One message just after A joined, one later, and one without the flag.
         let first = position(&world, A, 1.0);
         world.send(A, first);
         got.push((world.got(B).len(), world.got(C).len()));
@@ -244,8 +244,8 @@ fn d_31_context_and_transaction_are_kept() {
     assert!(world.is_forwarded(&got[0], &sent, A));
 }
 
-/// An empty wide string has no zero unit. One that has it anyway is accepted and forwarded
-/// unchanged. A unit that is not zero is malformed.
+/// An empty wide string has no zero unit. A string that has one anyway is accepted and forwarded
+/// unchanged. A unit other than zero in its place is malformed.
 #[test]
 fn d_36_an_empty_wide_text_may_end_in_a_zero_unit() {
     let mut world = three();
@@ -256,7 +256,7 @@ fn d_36_an_empty_wide_text_may_end_in_a_zero_unit() {
     let payload = bytes(&text);
     let with = |unit: &[u8]| {
         let mut payload = payload.clone();
-        // Before flags, delay and value.
+        // The text ends before the flags, delay and value.
         let place = payload.len() - 12;
         payload.splice(place..place, unit.iter().copied());
         let mut message = game(A, &text, NetFlags(0));
@@ -470,7 +470,7 @@ fn d_14_joining_players_get_original_clone_messages_and_an_exact_count() {
     world.wait(Duration::from_secs(9));
     world.send(B, state_request(B, &[]));
     let got = world.got(B);
-    // Not the joining player's own avatar; the state of the age is the third.
+    // The joining player's own avatar is not sent; the third message is the state of the age.
     let clones: Vec<_> = got[..2].iter().map(clone_of).collect();
     assert_eq!(clones[0], ("Crab".into(), Some(A), A, true));
     assert_eq!(clones[1], ("Male".into(), Some(A), A, true));
@@ -591,7 +591,7 @@ fn d_30_versions_other_than_12_6_are_malformed() {
     dropped(&world, DropKind::Malformed, 1);
 }
 
-/// Text whose first byte negates to one without bit 7 crashes clients, in any field.
+/// Text whose inverted first byte lacks bit 7 crashes clients, in any field.
 #[test]
 fn d_41_text_that_crashes_clients_is_not_forwarded() {
     let mut world = three();

@@ -168,7 +168,7 @@ fn d_24_states_are_decoded_completely_and_forwarded_unchanged() {
     assert_eq!(world.got(B).len(), 0);
     let stored = stored(&mut world, &object(1, "O"), "lever");
     assert_eq!(stored.scalar("place"), Some(Scalar::Int(5)));
-    // One byte too many, one too few.
+    // One byte too few, then one too many.
     for length in [blob.len() - 1, blob.len() + 1] {
         let mut blob = blob.clone();
         blob.resize(length, 0);
@@ -197,7 +197,7 @@ fn d_25_states_with_unknown_descriptors_are_not_forwarded() {
     world.inside(|age| assert_eq!(age.states().len(), 1));
 }
 
-/// A different object of the same name is an ordinary object and belongs to its room.
+/// A different object with the same name is an ordinary object and belongs to its room.
 #[test]
 fn d_28_the_age_is_identified_by_name_and_page() {
     let mut world = two();
@@ -217,7 +217,7 @@ fn d_28_the_age_is_identified_by_name_and_page() {
     };
     let (age, of_other) = ((hook, 9), (other, 8));
     assert_eq!(received_states(&mut world, &[]), [age.clone(), of_other]);
-    // On none of the pages this client has loaded.
+    // The age's state is on none of the pages that this client has loaded.
     assert_eq!(received_states(&mut world, &[5]), [age]);
 }
 

@@ -1,4 +1,4 @@
-//! Messages of scripted clients, and the objects they concern.
+//! Messages of scripted clients and the objects they concern.
 
 use core::ops::Range;
 
@@ -21,7 +21,7 @@ use worldwire_uru::types::{
 
 use crate::world::{Got, World};
 
-/// A client's clock, which is wrong.
+/// A client's wrong clock.
 pub(crate) const WRONG: UnifiedTime = UnifiedTime { seconds: 5, microseconds: 6 };
 /// The prefix of the ages.
 pub(crate) const PREFIX: i32 = 120;
@@ -262,7 +262,7 @@ pub(crate) fn broadcast(
     SdlStateBCast { state: state(player_id, object, blob) }
 }
 
-/// The position of an avatar, only for players who care.
+/// The position of an avatar, sent only to players who care.
 pub(crate) fn position(world: &World, player_id: u32, x: f32) -> SdlStateBCast<'static> {
     let mut physical = ObjectState::new(world.descriptors.newest("avatarPhysical").unwrap());
     physical.set("position", &[Scalar::Triple([x, 0.0, 0.0])], &WRONG).unwrap();
@@ -299,7 +299,7 @@ pub(crate) fn player_page(player_id: u32) -> PlayerPage<'static> {
     PlayerPage { header, unload: false.into(), object: avatar(player_id) }
 }
 
-/// The pages that a client has loaded (0), or unloaded (1).
+/// The pages that a client has loaded (0) or unloaded (1).
 pub(crate) fn paging(player_id: u32, numbers: Range<u16>, flags: u8) -> PagingRoom<'static> {
     let rooms = numbers.map(|number| Room { location: page(number), name: "fbMill".into() });
     PagingRoom {

@@ -1,4 +1,4 @@
-//! Things that, according to the documents, no sender does: every rule is checked, and usual
+//! Things that, according to the documents, no sender does: every rule is checked, and ordinary
 //! messages yield no remarks.
 
 use worldwire_core::{Field, Limits, Side};
@@ -329,7 +329,7 @@ fn payloads() {
     let warp = directed(A, &enable(to_nobody()), &[B], NetFlags(0));
     odd(Side::Client, warp, "a payload that is never directed");
     let none = directed(A, &chat_to_nobody(ChatFlags(1)), &[], NetFlags(0));
-    odd(Side::Client, none, "directed message without players");
+    odd(Side::Client, none, "a directed message without players");
     let loud = game(A, &chat_to_nobody(ChatFlags(1 << 20)), NetFlags(0));
     odd(Side::Client, loud, "unused chat flags 0x100000");
     let task_msg = AvTaskMsg { message: to_nobody(), has_task: false.into(), task: None };
@@ -352,8 +352,8 @@ fn payloads() {
 
 #[test]
 fn what_only_servers_send() {
-    odd(Side::Client, members(identity(), MemberFlags(0)), "a client does not send this class");
-    odd(Side::Server, members_request(A), "a server does not send this class");
+    odd(Side::Client, members(identity(), MemberFlags(0)), "clients do not send this class");
+    odd(Side::Server, members_request(A), "servers do not send this class");
     odd(Side::Server, members(identity(), MemberFlags(1)), "member flags, which are always 0");
     let mut own = members(identity(), MemberFlags(0));
     own.header.flags = own.header.flags | NetFlags::HasPlayerID;
@@ -453,16 +453,16 @@ fn texts_objects_and_booleans() {
         about(Uoid { clone: Some(CloneIds { id, filler, player_id }), ..object(1, "Hen") })
     };
     odd(Side::Client, clone(0, 0, A), "clone IDs with the number 0");
-    odd(Side::Client, clone(1, 0, 0), "a clone that no player made");
+    odd(Side::Client, clone(1, 0, 0), "a clone that no player created");
     odd(Side::Client, clone(1, 9, A), "9 in the reserved field of the clone IDs");
     let named = |bytes: &'static [u8]| {
         let name = SafeString::decode(&mut worldwire_core::Reader::new(bytes), "name").unwrap();
         about(Uoid { name, ..object(1, "") })
     };
-    odd(Side::Client, named(b"\x03\xf0\x9e\xff\x9d"), "a text with a zero byte");
-    odd(Side::Client, named(b"\x03\xf0abc"), "a text that is not encoded as clients encode it");
-    odd(Side::Client, named(b"\x01\0\x12\x34\x9e"), "a text that is not encoded as clients");
-    odd(Side::Client, named(b"\x01\x10\x9e"), "a text that is not encoded as clients encode it");
+    odd(Side::Client, named(b"\x03\xf0\x9e\xff\x9d"), "text with a NUL byte");
+    odd(Side::Client, named(b"\x03\xf0abc"), "text that is not encoded as clients encode it");
+    odd(Side::Client, named(b"\x01\0\x12\x34\x9e"), "text that is not encoded as clients");
+    odd(Side::Client, named(b"\x01\x10\x9e"), "text that is not encoded as clients encode it");
     odd(
         Side::Client,
         named(b"\x02\xf0<V"),
@@ -508,7 +508,7 @@ fn messages_of_other_services() {
     };
     assert_eq!(reply(NetError::Success), [""; 0]);
     assert_eq!(reply(NetError::Pending), ["the result Pending, which is never sent"]);
-    let misread = "the result VaultNodeNotFound, which clients take for success here";
+    let misread = "the result VaultNodeNotFound, which clients mistake for success here";
     assert_eq!(reply(NetError::VaultNodeNotFound), [misread]);
 }
 

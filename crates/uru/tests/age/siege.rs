@@ -49,7 +49,8 @@ struct Client {
     is_owner: bool,
     has_avatar: bool,
     initial: u32,
-    /// Whether avatars, then states, arrived since the last count.
+    /// What has arrived of the initial state since the last count: 1 after an avatar, 2 after
+    /// an object's state, otherwise 0.
     stage: u8,
 }
 
@@ -286,7 +287,7 @@ impl Siege {
         }
     }
 
-    /// The position in a lever's state, if it is one.
+    /// The lever's position in a payload, if the payload is a lever's state.
     fn blob(&self, payload: &[u8]) -> Option<i32> {
         let mut reader = Reader::new(payload);
         let blob = Blob::decode(&self.world.descriptors, &mut reader);
@@ -375,7 +376,7 @@ impl Siege {
         }
     }
 
-    /// Messages in the name of others, about objects of others, of forbidden classes, with too
+    /// Sends messages in others' names, about others' objects, of forbidden classes or with too
     /// little data, and floods of them.
     fn hostile(&mut self, id: u32, sampler: &mut Sampler) {
         const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
@@ -508,7 +509,7 @@ fn a_siege_breaks_no_invariant() {
     }
 }
 
-/// A member that creates clones endlessly leaves room for the avatars of others.
+/// A member that creates clones endlessly leaves room for others' avatars.
 #[test]
 fn one_member_cannot_use_up_the_room() {
     let mut siege = Siege::new();

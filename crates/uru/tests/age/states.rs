@@ -123,7 +123,7 @@ fn d_29_the_later_of_instance_and_shard_applies() {
     world.age_mut().set_shard_state(now, &equal).unwrap();
     assert_eq!(tide(&world), 3);
     world.wait(Duration::ZERO);
-    // Joining players see the same.
+    // Joining players see the same state.
     let states = asked(&mut world, B, &[]);
     assert_eq!(states[0].1.scalar("tide"), Some(Scalar::Int(3)));
 }
@@ -155,7 +155,7 @@ fn edits_in_the_vault_change_the_age() {
     let lever = world.lever(1);
     let now = world.now;
     let error = world.age_mut().edit_age(now, &lever).unwrap_err();
-    assert_eq!(error.to_string(), "wanted a state of the age, found one of lever");
+    assert_eq!(error.to_string(), "wanted a state of this age, found a state of lever");
 }
 
 #[test]

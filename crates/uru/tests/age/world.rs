@@ -35,7 +35,7 @@ impl World {
         Self::with(Config::default(), "Fern")
     }
 
-    /// Two ages of this name; `Bare` has no state of its own.
+    /// Two ages with this name; `Bare` has no state of its own.
     pub(crate) fn with(config: Config, name: &str) -> Self {
         let descriptors = Arc::new(Descriptors::load([("age.sdl", SDL)]));
         assert!(descriptors.problems().is_empty());
@@ -72,7 +72,7 @@ impl World {
         UnifiedTime { seconds, microseconds: self.now.subsec_micros() }
     }
 
-    /// Internal state is checked too. Over sockets that is not possible.
+    /// Checks internal state, which is not possible over sockets.
     pub(crate) fn inside(&self, check: impl FnOnce(&Instance)) {
         check(self.age());
     }

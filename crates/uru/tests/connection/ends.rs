@@ -148,7 +148,7 @@ pub(crate) fn plain_start(service: Service) -> Vec<u8> {
     start(service, &SetupPacket::Connect(Vec::new().into()))
 }
 
-/// A server past a plain setup.
+/// A server after a plain setup.
 pub(crate) fn established(config: ServerConfig, service: Service, now: Duration) -> Connection {
     let mut server = server_of(config, now);
     deliver(&mut server, Side::Client, now, &plain_start(service));
@@ -165,7 +165,7 @@ pub(crate) fn ping(service: Service) -> Message<'static> {
     sample(service, Side::Client, 0, 9)
 }
 
-/// Messages of a service that fit into few bytes.
+/// Messages of a service that fit into a few bytes.
 pub(crate) fn small_messages(service: Service, side: Side) -> Vec<Message<'static>> {
     let infos = table(service, side).messages.iter();
     let messages = infos.map(|info| sample(service, side, info.number, 4));

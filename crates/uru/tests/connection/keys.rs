@@ -14,7 +14,7 @@ use crate::ends::{
     open_config, ping, plain_start, sent, server_of, small_messages,
 };
 
-/// An observer with these keys after both streams, and its events.
+/// An observer with these keys that has read both streams, and its events.
 fn watch(keys: &KeyRing, streams: &[Vec<u8>; 2]) -> (Connection, Vec<String>) {
     let mut observer = Connection::observer(Arc::new(keys.clone()));
     let mut events = deliver(&mut observer, Side::Client, Duration::ZERO, &streams[0]);
@@ -66,7 +66,7 @@ fn an_observer_needs_the_whole_key_exchange() {
         let gap = format!("{side} gap {before}..{}", before + 5);
         let fault = format!(
             "{side} fault at byte {before}: \
-             wanted the whole of connection setup, found 5 bytes missing"
+             wanted a complete connection setup, found 5 bytes missing"
         );
         let tail = [gap, fault, "closed: closed by the other side".to_owned()];
         assert_eq!(events[events.len() - 3..], tail, "{events:?}");

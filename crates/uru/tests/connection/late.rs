@@ -104,7 +104,7 @@ fn a_late_connection_without_the_right_key_is_reported() {
         assert_eq!(reported, 1, "{events:?}");
         assert!(messages(&events, Service::Game).is_empty());
     }
-    // A capture of one side that ends at once.
+    // A capture of only one side, which ends immediately.
     let mut observer = Connection::observer(Arc::new(KEYS.clone()));
     observer.gap(Side::Client, NOW, missing.len() as u64);
     let mut events = deliver(&mut observer, Side::Server, NOW, &streams[1]);
@@ -127,11 +127,11 @@ fn the_key_of_a_session_opens_it_without_the_servers() {
         let whole = watch(Connection::observer(Arc::new(KEYS.clone())), &streams, 0..0);
         let opened = watch(Connection::observer(Arc::new(ring.clone())), &streams, 0..0);
         assert_eq!(opened, whole);
-        // It also identifies the service, without the client's packets.
+        // The ring also identifies the service, even without the client's packets.
         let missing = 0..connect_bytes(service);
         let late = watch(Connection::observer(Arc::new(ring.clone())), &streams, missing);
         assert_eq!(messages(&late, service), messages(&whole, service));
-        // It opens no other connection and contains no secret of the server.
+        // The ring opens no other connection, and contains none of the server's secrets.
         assert!(ring.private(worldwire_uru::crypt::key::ServerKind::Auth).is_none());
         ring.insert_session(service, [0; 7], SessionKey::new([1; 7]));
         assert!(ring.format(KeyFileFormat::TomlPublic).is_empty());
@@ -143,7 +143,7 @@ fn the_key_of_a_session_opens_it_without_the_servers() {
         errors,
         "line 2, column 11: uru.session.service: wanted \"gatekeeper\", \"auth\" or \"game\"\n\
          line 3, column 8: uru.session.seed: wanted 14 hexadecimal digits in quotes\n\
-         line 4, column 1: uru.session.kee: unknown key; wanted one of service, seed, key\n\
+         line 4, column 1: uru.session.kee: unknown key; use one of service, seed, key\n\
          line 5, column 1: uru.session: wanted service, seed and key"
     );
 }

@@ -30,7 +30,7 @@ enum Keys {
     Plain,
     /// The relay has the server's keys.
     Shared,
-    /// The server's keys differ from the relay's, which the client has.
+    /// The client has the relay's keys; the relay also has the server's, which differ.
     Separate,
     /// The client has the relay's keys, and the relay has none of the server's.
     ClientOnly,
@@ -58,7 +58,7 @@ pub(crate) fn relay_of(keys: RelayKeys, bounds: Bounds) -> Connection {
     Connection::relay(Arc::new(config), random, Duration::ZERO)
 }
 
-/// A relay past a plain setup.
+/// A relay after a plain setup.
 fn plain_relay(bounds: Bounds) -> Connection {
     let mut relay = relay_of(RelayKeys::Shared(KeyRing::new()), bounds);
     deliver(&mut relay, Side::Client, Duration::ZERO, &plain_start(Service::Auth));
@@ -200,8 +200,8 @@ fn edit_a_lot(service: Service, keys: Keys) {
                     wanted[side.index()].push_back(other);
                 }
                 2 => {
-                    // Inject before the piece, which has not been forwarded yet, and back to its
-                    // sender.
+                    // Inject a message ahead of the piece, which has not been forwarded yet, and
+                    // one back to the piece's sender.
                     sender.inject(side.other(), &other).unwrap();
                     wanted[side.index()].extend([other, received.bytes.to_vec()]);
                     let back = pick(side.other()).to_bytes().unwrap();
@@ -358,7 +358,7 @@ fn each_side_ends_separately() {
 fn a_missing_key_closes_the_connection_and_is_named() {
     let mut gatekeeper = KeyRing::new();
     gatekeeper.insert_private(KEYS.private(ServerKind::Gatekeeper).unwrap().clone());
-    let wanted = "wanted a key for auth, found no such key in the configuration";
+    let wanted = "wanted a key for auth, found none in the configuration";
     let separate = |own: &KeyRing, server: &KeyRing| RelayKeys::Separate {
         own: own.clone(),
         server: server.clone(),
@@ -370,7 +370,7 @@ fn a_missing_key_closes_the_connection_and_is_named() {
         assert_eq!(lines[2], format!("client fault at byte 51: {wanted}"));
         assert_eq!(lines[3..], ["closed: closed because of a fault"]);
         assert_eq!(relay.poll_timeout(), None);
-        // The connect packet was forwarded, the key exchange was not.
+        // The connect packet was forwarded, but the key exchange was not.
         assert_eq!(relay.poll_transmit(Side::Server).unwrap(), streams[0][..51]);
         assert_eq!(relay.transmit(), None);
         // File connections and plain ones need no key.
@@ -448,7 +448,7 @@ fn a_driver_that_ignores_a_pause_meets_a_limit() {
     let lines = lines.collect::<Vec<_>>().concat();
     let [.., fault, closed] = &lines[..] else { panic!("{lines:?}") };
     assert!(
-        fault.contains("wanted at most 200 (bytes waiting for a full queue), found"),
+        fault.contains("wanted at most 200 (bytes waiting while the queue is full), found"),
         "{fault}"
     );
     assert_eq!(closed, "closed: closed because of a fault");
@@ -477,7 +477,7 @@ fn a_datagram_is_refused_in_every_role() {
     for (mut end, side) in roles {
         end.input(Duration::ZERO, side, Input::Datagram(&[1, 2, 3]));
         let lines = drain(&mut end);
-        let fault = "at byte 0: wanted a stream: Uru runs over TCP, found a datagram";
+        let fault = "at byte 0: wanted a TCP stream, found a datagram; Uru runs over TCP only";
         assert_eq!(lines[0], format!("{side} fault {fault}"));
         assert_eq!(end.is_closed(), lines.len() == 2);
     }
@@ -487,7 +487,9 @@ fn a_datagram_is_refused_in_every_role() {
 fn decisions_are_checked() {
     let mut relay = relay_of(RelayKeys::Shared(KEYS.clone()), Bounds::default());
     let text = |outcome: Result<(), SendError>| outcome.unwrap_err().to_string();
-    assert!(text(relay.sender().forward(Decision::Drop)).contains("no piece waits for a decision"));
+    assert!(
+        text(relay.sender().forward(Decision::Drop)).contains("no piece is waiting for a decision")
+    );
     let packet = |service: Service, token: u8| {
         let mut packet = ConnectPacket::new(service);
         packet.build_id = u32::from(token);
@@ -547,7 +549,7 @@ fn decisions_are_checked() {
     let wrong = [reply.to_bytes().unwrap(), ping[1..].to_vec(), ping.repeat(2), Vec::new()];
     for wrong in &wrong[1..] {
         let error = text(sender.forward(Decision::instead(wrong)));
-        assert!(error.contains("one whole message of the client on auth"), "{error}");
+        assert!(error.contains("one whole message from the client on auth"), "{error}");
         assert!(sender.inject(Side::Server, wrong).is_err());
     }
     assert!(sender.inject(Side::Client, &ping[..4]).is_err());

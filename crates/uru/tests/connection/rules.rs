@@ -138,7 +138,7 @@ fn a_client_with_a_key_requires_a_seed() {
         (&[1, 2][..], "wanted a seed of 7 bytes, found no seed"),
         (&[1, 8, 0, 0, 0, 0, 0, 0], "byteCount at byte 1: wanted 2 or 9, found 8"),
         (&[2, 6, 20, 0, 0, 0], "wanted a seed, found the error AuthenticationFailed (20)"),
-        (&[0, 2], "wanted the setup packet of this side"),
+        (&[0, 2], "wanted this side's setup packet"),
     ] {
         let config = ClientConfig::new(Service::Auth, key.clone());
         let mut client = Connection::client(config.into(), [7; 64], Duration::ZERO).unwrap();
@@ -242,7 +242,7 @@ fn sending_is_checked_and_bounded() {
     let mut talk = Talk::new(Service::Auth, true, &Cut::Whole);
     let (client, server) = (&mut talk.pair.client, &mut talk.pair.server);
     let error = text(client.send(&ping(Service::Game)).unwrap_err());
-    assert_eq!(error, "wanted a message of the client on auth, found game.PingRequest");
+    assert_eq!(error, "wanted a message from the client on auth, found game.PingRequest");
     assert!(server.send(&ping(Service::Auth)).is_err());
     let big = auth::server::VaultNodeFetched {
         trans_id: worldwire_uru::types::TransId(1),

@@ -231,7 +231,7 @@ fn unknown_numbers_and_those_of_the_other_side_are_refused() {
                 let (about, found) = match name {
                     Some(name) => (
                         format!("{}.{name}", service.name()),
-                        format!("{number} ({name}), reserved: its layout is unknown"),
+                        format!("{number} ({name}), which is reserved: its layout is unknown"),
                     ),
                     None => {
                         let about = format!("{} message from the {side}", service.name());
@@ -310,8 +310,7 @@ fn a_server_checks_service_build_and_product() {
     let mut server = server_of(keyless, Duration::ZERO);
     let bytes = start(Service::Auth, &SetupPacket::Connect(vec![5; 64].into()));
     let events = deliver(&mut server, Side::Client, Duration::ZERO, &bytes);
-    let wanted =
-        "client fault at byte 51: wanted a key for auth, found no such key in the configuration";
+    let wanted = "client fault at byte 51: wanted a key for auth, found none in the configuration";
     assert_eq!(events[2], wanted);
 }
 

@@ -33,7 +33,7 @@ fn holds<'d, F: Field<'d>>(bytes: &'d [u8]) {
     let mut plain = Reader::new(bytes);
     let value = F::decode(&mut plain, "value").unwrap();
     plain.end().unwrap();
-    assert_eq!(bytes_of(&value), bytes, "encodes to other bytes");
+    assert_eq!(bytes_of(&value), bytes, "encodes to different bytes");
     let mut traced = Reader::traced("value", bytes, Tree::new());
     assert_eq!(F::decode(&mut traced, "value").unwrap(), value, "tracing changes the value");
     assert_eq!(traced.position(), bytes.len());
@@ -42,7 +42,7 @@ fn holds<'d, F: Field<'d>>(bytes: &'d [u8]) {
     every_child_lies_inside(&tree);
     let json = json_of(&tree);
     let again = F::from_json((&json).into()).unwrap_or_else(|error| panic!("{error}: {json}"));
-    assert_eq!(bytes_of(&again), bytes, "JSON encodes to other bytes: {json}");
+    assert_eq!(bytes_of(&again), bytes, "JSON encodes to different bytes: {json}");
 }
 
 /// A truncated value is incomplete, and the error does not ask for more bytes than are missing.
@@ -357,8 +357,7 @@ fn the_compression_of_a_stream_follows_its_json() {
     for other in [Compression::None, Compression::Failed, Compression::Dont] {
         let mut json = came.clone();
         json["compression"] = other.0.into();
-        let wanted =
-            format!("data: wanted no deflated data beside this compression, found {other}");
+        let wanted = format!("data: wanted no deflated data with this compression, found {other}");
         assert_eq!(refused(&json), wanted);
         json.as_object_mut().unwrap().remove("data");
         let plain = made(&json).unwrap();
@@ -369,7 +368,7 @@ fn the_compression_of_a_stream_follows_its_json() {
         let again = made(&json).unwrap();
         assert_eq!((again.compression(), again.uncompressed_length()), (Compression::Zlib, 700));
     }
-    // A length that matches nothing, and data that does not inflate.
+    // A length that matches nothing and data that does not inflate.
     let mut json = came.clone();
     json["uncompressedLength"] = 699.into();
     assert_eq!(refused(&json), "uncompressedLength: wanted 700, found 699");

@@ -281,7 +281,7 @@ fn errors() {
     plNetMsgGroupOwner: groups at byte 6: wanted a count of at least 1, found 0
     plNetMsgGroupOwner: groups at byte 6: wanted a count that is not negative, found -1
     plNetMsgGameMessage: stream at byte 11: wanted at most 1048576 (inflated bytes), found 4294967295
-    plNetMsgMembersListReq: at byte 6: wanted the end, found 1 byte more
+    plNetMsgMembersListReq: at byte 6: wanted the end, found 1 more byte
     ");
 }
 

@@ -60,13 +60,13 @@ fn all_ways<'d, F: Field<'d>>(
     compare(root)?;
     let mut writer = Writer::new();
     value.encode(&mut writer).map_err(shown)?;
-    ensure(writer.as_bytes() == bytes, "encodes to other bytes")?;
+    ensure(writer.as_bytes() == bytes, "encodes to different bytes")?;
     let mut json = String::new();
     write_node(root, Style::default(), &mut json);
     let json: Json = serde_json::from_str(&json).map_err(shown)?;
     let mut again = Writer::new();
     F::from_json((&json).into()).map_err(shown)?.encode(&mut again).map_err(shown)?;
-    ensure(again.as_bytes() == bytes, "JSON encodes to other bytes")?;
+    ensure(again.as_bytes() == bytes, "JSON encodes to different bytes")?;
     Ok(value)
 }
 
@@ -113,7 +113,7 @@ fn class_of(case: &Json) -> Result<u16, String> {
     index.and_then(|index| u16::from_str_radix(index, 16).ok()).ok_or_else(|| "no class".to_owned())
 }
 
-/// Handles the bytes like a server.
+/// Handles the bytes as a server does.
 fn negative(case: &Json) -> Outcome {
     let bytes = hex(case, "hex")?;
     let outer = bytes.first_chunk().map_or(0, |class| u16::from_le_bytes(*class));
@@ -147,7 +147,7 @@ fn same(node: NodeRef<'_, '_>, wanted: &Json) -> Outcome {
 fn field(node: NodeRef<'_, '_>, key: &str, wanted: &Json) -> Outcome {
     let child = |name: &str| node.child(name).ok_or_else(|| format!("no {name}"));
     match (key, wanted) {
-        // Their fields are on the same level as the others.
+        // The fields of these records are on the same level as the others.
         ("header" | "message", Json::Object(_)) => same(node, wanted),
         ("stream", _) => stream(child("stream")?, wanted),
         ("payload", _) => {

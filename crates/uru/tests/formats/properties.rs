@@ -78,7 +78,7 @@ impl<F: Family> Format for Alone<F> {
 /// Checks all properties of bytes that encode exactly one value.
 fn holds(format: &impl Format, bytes: &[u8]) {
     let mut plain = Reader::new(bytes);
-    assert_eq!(format.decode(&mut plain).unwrap(), bytes, "encodes to other bytes");
+    assert_eq!(format.decode(&mut plain).unwrap(), bytes, "encodes to different bytes");
     plain.end().unwrap();
 
     let mut traced = Reader::traced("value", bytes, Tree::new());
@@ -94,7 +94,7 @@ fn holds(format: &impl Format, bytes: &[u8]) {
         let json: Json = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
         if !safe {
             let again = format.encode_json(&json).unwrap_or_else(|error| panic!("{error}: {text}"));
-            assert_eq!(again, bytes, "JSON encodes to other bytes: {text}");
+            assert_eq!(again, bytes, "JSON encodes to different bytes: {text}");
         }
     }
 }
@@ -174,7 +174,7 @@ fn check_arbitrary(format: &impl Format, bytes: &[u8]) {
     assert!(shown.is_ok(), "{shown:?}");
     match outcome {
         Ok(encoded) => {
-            assert_eq!(encoded, bytes[..used], "encodes to other bytes");
+            assert_eq!(encoded, bytes[..used], "encodes to different bytes");
             let json: Json = serde_json::from_str(&format.json(&tree)).unwrap();
             assert_eq!(format.encode_json(&json).unwrap(), encoded, "{json}");
         }

@@ -157,7 +157,7 @@ fn nesting_of_records_is_limited() {
     assert_eq!(all_of(&set, &deepest).to_bytes().unwrap(), deepest);
     let error = Blob::decode(&set, &mut Reader::new(&nested(17))).unwrap_err();
     assert!(error.to_string().ends_with("wanted at most 16 (nested records), found 17"), "{error}");
-    // A list may be as long as it claims without allocating.
+    // A list may claim any length up to the limit, because unset elements take no memory.
     let mut long = blob(&set, "fhTree", 1, json!({})).to_bytes().unwrap();
     long.truncate(long.len() - 1);
     long.extend([1, 0, 0, 0x0e, 0x27, 0, 0, 0]);
@@ -242,12 +242,12 @@ fn json_of_each_type_has_a_range() {
         ("y", json!(256), "wanted a whole number from 0 to 255, found 256"),
         ("s", json!(32_768), "wanted a whole number from -32768 to 32767, found 32768"),
         ("i", json!(1_u64 << 31), "from -2147483648 to 2147483647, found 2147483648"),
-        ("f", json!(1e39), "wanted a number of single precision, found 1e+39"),
-        ("d", json!("1e400"), "wanted a number of double precision, found \"1e400\""),
+        ("f", json!(1e39), "wanted a single-precision number, found 1e+39"),
+        ("d", json!("1e400"), "wanted a double-precision number, found \"1e400\""),
         ("t", json!("x".repeat(33)), "bytes of this string"),
         ("t", json!("a\0b"), "wanted text without NUL bytes, found a NUL byte"),
         ("t", dead(9), "wanted 32 bytes of text and dead memory in total, found 11 bytes"),
-        ("t", dead(30), "deadMemory: wanted a NUL byte first, found another byte"),
+        ("t", dead(30), "deadMemory: wanted a NUL byte first, found a different one"),
         ("c", json!([1, 2, 256]), "value[2]: wanted a whole number from 0 to 255, found 256"),
         ("c", json!([1, 2]), "wanted a list of 3 numbers, found [1,2]"),
         ("at", json!({"seconds": -1, "microseconds": 0}), "from 0 to 4294967295, found -1"),

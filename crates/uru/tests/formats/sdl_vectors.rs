@@ -197,13 +197,13 @@ fn all_ways<'d>(set: &Descriptors, bytes: &'d [u8]) -> Result<Blob<'d>, String> 
     let outcome = Blob::decode(set, &mut traced);
     let (tree, outcome) = traced.conclude(outcome);
     check(outcome.map_err(shown)? == blob, "traced and plain decode differ")?;
-    check(blob.to_bytes().map_err(shown)? == bytes, "encodes to other bytes")?;
+    check(blob.to_bytes().map_err(shown)? == bytes, "encodes to different bytes")?;
     let mut json = String::new();
     write_children(Value::Record, tree.roots(), Style::default(), &mut json);
     let json: Json = serde_json::from_str(&json).map_err(|error| error.to_string())?;
     let again = Blob::from_json(set, &json).map_err(shown)?;
     check(again == blob, "JSON is another blob")?;
-    check(again.to_bytes().map_err(shown)? == bytes, "JSON encodes to other bytes")?;
+    check(again.to_bytes().map_err(shown)? == bytes, "JSON encodes to different bytes")?;
     check(blob.to_json(set).map_err(shown)? == json, "the blob shows other JSON")?;
     Ok(blob)
 }
@@ -265,8 +265,8 @@ fn update(set: &Descriptors, case: &Json) -> Outcome {
         client.apply(blob, MergePolicy::CLIENT, &now).map_err(|error| error.to_string())?;
     }
     equal("client", &case["expect_after"], &state(client.view()))?;
-    // Variables stamped by the server have its time, and the state it sends on decodes to the same
-    // state.
+    // Variables stamped by the server have its time, and the state that it sends to others decodes
+    // to the same state.
     let mut stamped = update.record.simple.iter().map(|entry| shape.simple(entry.index as usize));
     check(
         stamped.all(|one| ours.view().time(one.unwrap().name()) == Some(now.clone())),

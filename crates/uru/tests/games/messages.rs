@@ -58,14 +58,14 @@ fn message(case: &Json) -> Outcome {
     ensure(case["message_id"].as_u64() == Some(peeked.number.into()), "another number")?;
     fields(root.child("fields").ok_or("no fields")?, &case["fields"])?;
 
-    ensure(decoded.to_bytes().map_err(shown)? == canonical, "encodes to other bytes")?;
+    ensure(decoded.to_bytes().map_err(shown)? == canonical, "encodes to different bytes")?;
     let mut text = String::new();
     write_node(root, Style::default(), &mut text);
     // Uninitialised memory is not shown.
     ensure(!text.contains("cdcd") && !text.contains('\u{cdcd}'), "shows dead memory")?;
     let json: Json = serde_json::from_str(&text).map_err(shown)?;
     let again = GameMessage::from_json(sender, &json).and_then(|again| again.to_bytes());
-    ensure(again.map_err(shown)? == canonical, "JSON encodes to other bytes")?;
+    ensure(again.map_err(shown)? == canonical, "JSON encodes to different bytes")?;
 
     if case.get("frame_hex").is_some() {
         let frame = hex(case, "frame_hex")?;
@@ -142,7 +142,7 @@ fn messages_of_unknown_games_keep_their_bytes() {
     });
     assert_eq!(found, wanted);
     assert_eq!(GameMessage::from_json(Side::Client, &found).unwrap().to_bytes().unwrap(), hit);
-    // Messages of every game do not need it.
+    // Messages that every game has do not need the type.
     let left = [1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0];
     let decoded = GameMessage::decode(None, Side::Server, &mut Reader::new(&left)).unwrap();
     assert_eq!(decoded.body.name(), Some("PlayerLeft"));
@@ -163,7 +163,7 @@ fn errors_name_field_and_offset() {
         "size at byte 12: wanted 17, the length of the message, found 18"
     );
     let long = [3, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 17, 0, 0, 0, 1];
-    assert_eq!(error(spiral, &long), "fields at byte 16: wanted the end, found 1 byte more");
+    assert_eq!(error(spiral, &long), "fields at byte 16: wanted the end, found 1 more byte");
     let unknown = [99, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 16, 0, 0, 0];
     assert_eq!(
         error(spiral, &unknown),

@@ -137,7 +137,7 @@ impl Scene {
         Ok(fields)
     }
 
-    /// The value of a name such as `$G` or `$P[0]`; other values as they are.
+    /// The value of a name such as `$G` or `$P[0]`; other values are returned unchanged.
     fn value(&self, given: &Json) -> Result<Json, String> {
         let Some(name) = given.as_str().filter(|it| it.starts_with('$')) else {
             return Ok(given.clone());
@@ -218,7 +218,7 @@ impl Scene {
         Ok(shown)
     }
 
-    /// Whether a value is the wanted one. A name gets its value at its first use.
+    /// Whether a value is the expected one. A name gets its value at its first use.
     fn same(&mut self, what: &str, wanted: &Json, found: &Json) -> Outcome {
         let name = wanted.as_str().filter(|it| it.starts_with('$'));
         let wanted = match (name, wanted.as_str()) {

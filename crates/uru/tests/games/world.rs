@@ -1,4 +1,4 @@
-//! Players in an age, whose clients check everything they receive.
+//! An age with players whose clients check everything they receive.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -161,7 +161,7 @@ impl World {
         assert_eq!(running, games);
     }
 
-    /// Lets the clock run over timers, whose times it knows itself.
+    /// Lets the clock run past timers; this world knows their times itself.
     pub(crate) fn advance_over(&mut self, milliseconds: u64, _: &[u64]) {
         self.advance(milliseconds);
     }

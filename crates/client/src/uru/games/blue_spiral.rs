@@ -58,8 +58,8 @@ impl Playing<'_, SpiralGame> {
         self.send(ClientMessage::from(StartGame {}))
     }
 
-    /// Presses a cloth, 0 to 6. Only the owner receives an answer to the right one; a wrong one ends
-    /// the game for everybody.
+    /// Presses a cloth, 0 to 6. Only the owner receives an answer if it is the right one. A wrong
+    /// one ends the game for everybody.
     pub fn press(&mut self, cloth: u8) -> Result<(), PlayError> {
         if cloth >= CLOTHS {
             let (field, wanted, found) = ("the cloth", "0 to 6", cloth.to_string());

@@ -5,14 +5,14 @@ use worldwire_uru::games::GameType;
 use worldwire_uru::games::message::manager::GameResult;
 use worldwire_uru::types::Uuid;
 
-/// Why a player cannot do something in a game. Servers drop most such messages without an answer,
-/// so the client refuses to send them.
+/// Why a player cannot do something in a game. Servers drop most messages that are not allowed,
+/// without an answer, so the client refuses to send them.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlayError {
     /// The server's capabilities lack the type of game.
     #[error(
-        "the shard does not announce {}: its operator must enable the game under [games] in shard.toml",
+        "the shard does not announce {}; its operator must enable the game under [games] in shard.toml",
         .0.name()
     )]
     NotServed(GameType),
@@ -28,7 +28,7 @@ pub enum PlayError {
     #[error("not in a {} game: join or open one first", .0.name())]
     NotJoined(GameType),
     /// The server did not let the player sit down.
-    #[error("seat {0} is taken, or you are seated already")]
+    #[error("seat {0} is taken, or you are already seated")]
     SeatTaken(u8),
     /// Only the game's owner can do this.
     #[error("only the owner of the game can do this: {}", owner(*.0))]
@@ -54,10 +54,10 @@ pub enum PlayError {
         found: usize,
     },
     /// No variable has this name.
-    #[error("there is no variable {0:?}: create it first")]
+    #[error("there is no variable {0:?}; create it first")]
     NoVariable(String),
     /// A text variable cannot be set to a number, nor a number variable to text.
-    #[error("the variable {name:?} holds {kind}: its type cannot change")]
+    #[error("the variable {name:?} holds {kind}, and its type cannot change")]
     WrongKind {
         /// The variable's name.
         name: String,
@@ -65,7 +65,7 @@ pub enum PlayError {
         kind: &'static str,
     },
     /// Several marker games have this name.
-    #[error("{} marker games are called {name:?}: open one by its template: {}", .templates.len(), listed_ids(.templates))]
+    #[error("{} marker games are called {name:?}; open one by its template: {}", .templates.len(), listed_ids(.templates))]
     Ambiguous {
         /// The name.
         name: String,
@@ -76,7 +76,7 @@ pub enum PlayError {
     #[error("the game has no marker {0}")]
     NoMarker(u32),
     /// The player has captured this marker before.
-    #[error("marker {0} is captured already: reset the game to capture it again")]
+    #[error("marker {0} has already been captured; reset the game to capture it again")]
     Captured(u32),
     /// The message cannot be encoded.
     #[error("{0}")]
@@ -87,11 +87,11 @@ pub enum PlayError {
 fn advice(result: GameResult) -> &'static str {
     match result {
         GameResult::NotExist => "there is no such game in this age",
-        GameResult::InitFailed => "the server does not serve such a game",
+        GameResult::InitFailed => "the server does not offer this game",
         GameResult::GameStarted => "the game has started; try again later",
         GameResult::GameOver => "the game is over",
         GameResult::MaxPlayers => "the game or the server is full; leave other games, or wait",
-        GameResult::AlreadyJoined => "you are in the game already",
+        GameResult::AlreadyJoined => "you are already in the game",
         GameResult::NoInvite => "the game belongs to another player",
         _ => "the reason is unknown",
     }

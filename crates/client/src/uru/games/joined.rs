@@ -120,10 +120,10 @@ impl JoinedGame {
         &self.state
     }
 
-    /// Handles a message to this game, and queues the client's automatic answers.
+    /// Handles a message to this game and queues the client's automatic answers.
     ///
     /// # Errors
-    /// Malformed fields, and limits on what the client keeps.
+    /// Malformed fields and limits on what the client keeps.
     pub(super) fn take(
         &mut self,
         player: u32,

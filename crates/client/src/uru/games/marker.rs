@@ -37,7 +37,7 @@ pub struct MarkerGame {
 const MAX_MARKERS: usize = 8_192;
 
 impl MarkerGame {
-    /// A game that is being created, or one opened from an existing template.
+    /// A game that is being created or one opened from an existing template.
     pub(super) fn new(template: Option<Uuid>) -> Self {
         Self {
             template: template.unwrap_or(Uuid::ZERO),
@@ -157,7 +157,7 @@ impl MarkerGame {
     }
 
     /// Handles the name, which completes a new game. For an existing one, the captures follow, and
-    /// nothing marks their end. Game clients start to play at this point, and the answer to that
+    /// nothing marks their end. Game clients start playing at this point, and the answer to that
     /// arrives after the captures.
     fn named(&mut self, game_id: u32, transmit: &mut VecDeque<Vec<u8>>) {
         if self.is_new {

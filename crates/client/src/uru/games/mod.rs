@@ -144,7 +144,7 @@ impl PlayerGames {
         &self.joined
     }
 
-    /// The game of a type that was joined last.
+    /// The most recently joined game of a type.
     ///
     /// # Errors
     /// [`PlayError::NotJoined`].
@@ -183,7 +183,7 @@ impl PlayerGames {
         self.markers(None, marker_type, name)
     }
 
-    /// Opens an existing marker game, and starts to play it, as game clients do.
+    /// Opens an existing marker game and starts playing it, as game clients do.
     pub fn open_markers(&mut self, template: Uuid) -> Result<(), PlayError> {
         self.markers(Some(template), MarkerGameType::Quest, "")
     }
@@ -278,10 +278,10 @@ impl PlayerGames {
         Ok(Playing { game_id, player: *player, owner: *owner, state, transmit })
     }
 
-    /// Handles the content of a `GameMgrMsg`, and queues the client's automatic answers.
+    /// Handles the content of a `GameMgrMsg` and queues the client's automatic answers.
     ///
     /// # Errors
-    /// Malformed messages, and limits on what the client keeps.
+    /// Malformed messages and limits on what the client keeps.
     pub fn receive(&mut self, buffer: &[u8]) -> Result<Vec<PlayEvent>> {
         let game_id = GameHeader::of(buffer).map_or(0, |header| header.game_id);
         let at = self.joined.iter().position(|joined| joined.id == game_id && game_id != 0);

@@ -27,7 +27,7 @@ pub struct Variable {
     pub value: VarValue,
 }
 
-/// The value of a variable, whose type never changes.
+/// The value of a variable. Its type never changes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum VarValue {
     /// A finite number.
@@ -98,7 +98,7 @@ impl VarSyncGame {
 }
 
 impl Playing<'_, VarSyncGame> {
-    /// Creates a variable. If one of this name exists, the server answers with that one.
+    /// Creates a variable. If one with this name exists, the server answers with that one.
     pub fn create(&mut self, name: &str, value: &VarValue) -> Result<(), PlayError> {
         if name.is_empty() {
             let (field, wanted) = ("the name", "at least one character");

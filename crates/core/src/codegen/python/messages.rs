@@ -173,7 +173,7 @@ enum Kind {
     Absent(&'static str),
 }
 
-/// What a type is for.
+/// The field that a type describes, and its place.
 struct About<'f> {
     class: &'f str,
     field: &'f FieldInfo,
@@ -181,7 +181,7 @@ struct About<'f> {
 }
 
 impl About<'_> {
-    /// The class of a record in the field: its name in the layout, or one made of the field's.
+    /// The class of a record in the field: its name in the layout, or one derived from the field's.
     fn record_name(&self) -> String {
         let words = self.field.layout.split(|c: char| !c.is_ascii_alphanumeric());
         let mut types = words.filter(|word| word.starts_with(|c: char| c.is_ascii_uppercase()));

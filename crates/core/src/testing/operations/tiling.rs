@@ -15,7 +15,7 @@ impl Tiling {
         self.covered.push(range);
     }
 
-    /// Allows bytes at this offset that belong to no piece.
+    /// Allows bytes in or next to this range that belong to no piece.
     pub(super) fn excuse(&mut self, range: Range<u64>) {
         self.excused.push(range);
     }

@@ -154,7 +154,7 @@ fn columns_are_fields_or_metadata() {
             if column(name).unwrap().write(subject, &mut out) {
                 assert_eq!(out, format!("|{wanted}"), "{name}");
             } else {
-                panic!("{name} is not there");
+                panic!("{name} is missing");
             }
         }
         for missing in ["auth.AcctLoginRequest.result", "missing", "refs.missing"] {
@@ -209,10 +209,10 @@ fn cells_are_values_or_the_text_of_tables() {
 fn the_names_in_a_filter_are_listed() {
     let filter =
         "class.A and (fields.m_list[3].m_id == 1 or not m_b > 2) and exists(m_c) and time < 1";
-    let filter = Filter::parse(filter).expect("it is right");
+    let filter = Filter::parse(filter).expect("a valid filter");
     assert_eq!(filter.message_names(), ["class.A"]);
     assert_eq!(filter.field_names(), [vec!["m_list", "m_id"], vec!["m_b"], vec!["m_c"]]);
     assert_eq!(filter.metadata_names(), ["time"]);
-    let filter = Filter::parse("message.port == 1 or fields.stream == 2").expect("it is right");
+    let filter = Filter::parse("message.port == 1 or fields.stream == 2").expect("a valid filter");
     assert_eq!(filter.metadata_names(), ["port"]);
 }

@@ -37,7 +37,7 @@ fn errors_point_at_the_mistake() {
         ("a == 'x'", 6, "put text in double quotes"),
         ("a == ", 6, "wanted a value, found the end"),
         ("a == auth.*", 11, "`*` works only in message names"),
-        ("a* == 1", 1, "any element is `[*]`"),
+        ("a* == 1", 1, "write `[*]` for any element"),
         ("5 == a", 1, "put the field on the left"),
         ("\"x\" == a", 1, "put values on the right of the operator"),
         ("a == fields.b", 6, "fields can only be compared with values"),

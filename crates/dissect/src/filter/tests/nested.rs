@@ -62,7 +62,7 @@ fn objects_match_by_their_class_and_its_bases() {
             let filter = Filter::parse(text).unwrap();
             (filter.matches(subject), filter.derive_classes(derived).matches(subject))
         };
-        // Without definitions, a class is only itself.
+        // Without definitions, only objects of the class itself match.
         assert_eq!(matches("object is Pet"), (false, true));
         assert_eq!(matches("object.$class is Pet"), (false, true));
         assert_eq!(matches("object is FastPet"), (true, true));
@@ -141,7 +141,7 @@ fn with_nested(show: impl FnOnce(&Subject<'_>)) {
 fn the_end_of_a_path_is_enough() {
     with_nested(|subject| {
         for (text, wanted) in [
-            // The field nearest to the top counts.
+            // The field nearest to the top wins.
             ("playerId == 1", true),
             ("playerId == 2", false),
             ("shallow == 1", true),
@@ -154,7 +154,7 @@ fn the_end_of_a_path_is_enough() {
             ("client.id == 7 and id == 9 and id in {8}", true),
             ("id != 8", false),
             ("members[1].client.id == 8", true),
-            // From the top, nothing is left out.
+            // A path that starts at the top must be complete.
             ("fields.playerId == 1", false),
         ] {
             let filter = tails(text);
@@ -233,7 +233,7 @@ fn any_is_every_value() {
         &["any contains \"nowhere\"", "any contains guild", "any contains 53:98", "exists(any)"],
     );
     for (text, column, message) in [
-        ("any == 5", 5, "wanted `contains`, found `==`; `any` is every value"),
+        ("any == 5", 5, "wanted `contains`, found `==`; `any` stands for every value"),
         ("any matches x", 5, "wanted `contains`, found `matches`"),
         ("any contains", 13, "wanted a value, found the end"),
     ] {

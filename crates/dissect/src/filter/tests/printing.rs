@@ -1,4 +1,4 @@
-//! A filter prints as the text from which it was parsed.
+//! A filter prints as the text it was parsed from.
 
 use proptest::prelude::*;
 use regex_lite::Regex;

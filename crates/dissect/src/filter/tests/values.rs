@@ -86,7 +86,7 @@ fn text_of_every_form_compares_as_text() {
             "utf8 startswith Gu and utf8 endswith ild and utf8 contains uil",
             "utf8 > Guil and utf8 < Guilds",
             "utf16 == \"Dün\" and utf16 contains \"ü\" and utf16 in {Dün}",
-            // As JSON writes it.
+            // Escapes as JSON writes them.
             "utf16 == \"D\\u00fcn\" and utf16 != \"D\\/n\"",
             "inverted == secret and inverted endswith ret",
             "latin1 == \"ée\" and latin1 ~ \"^.e$\"",

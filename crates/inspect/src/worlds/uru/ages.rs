@@ -67,7 +67,7 @@ const MAX_HISTORY: usize = 4 << 20;
 const MAX_POINTS: usize = 4096;
 /// The maximum number of positions of all objects.
 const MAX_ALL_POINTS: usize = 1_000_000;
-/// About how many positions are in one answer, evenly chosen.
+/// The approximate number of positions in one answer, evenly chosen.
 const MAX_SENT: usize = 200_000;
 /// The maximum number of names of players, of connections, and of unanswered requests.
 const MAX_NAMES: usize = 65_536;
@@ -106,7 +106,7 @@ impl Ages {
         }
     }
 
-    /// Records variables of an object. The same change reaches several clients, but counts once.
+    /// Records variables of an object. The same change reaches several clients but is counted once.
     pub(super) fn change(
         &mut self,
         stream: u64,
@@ -260,7 +260,7 @@ impl Object {
     }
 }
 
-/// Replaces values, and adds those that are new.
+/// Replaces existing values and adds new ones.
 fn merge(into: &mut Vec<NamedValue>, changed: &[NamedValue]) {
     for new in changed {
         match into.iter_mut().find(|own| own.same_name(new)) {

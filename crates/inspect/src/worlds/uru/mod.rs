@@ -87,7 +87,7 @@ pub(super) fn views<'n>(
 }
 
 impl UruWorld {
-    /// What has been seen so far. The first call begins to read the capture.
+    /// What has been seen so far. The first call starts reading the capture.
     fn of(state: &Arc<State>) -> Outcome<Arc<Self>> {
         let mut failure = None;
         let world = state.uru.get_or_init(|| {

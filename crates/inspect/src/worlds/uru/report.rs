@@ -29,7 +29,7 @@ pub(super) type Point = [f64; 3];
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Report {
-    /// A vault node; some of its fields unless it `is_whole`.
+    /// A vault node, with only some of its fields unless it `is_whole`.
     Node {
         id: u32,
         fields: Vec<NamedValue>,
@@ -74,7 +74,7 @@ const MAX_NAME: usize = 200;
 /// The maximum number of variables of a state, of fields of a node, and of players in a message.
 const MAX_MEMBERS: usize = 1024;
 
-/// What an item says. Nothing, for items of other families and most messages.
+/// What an item says: nothing for items of other families and for most messages.
 pub(super) fn reports(item: &Item<'_>, scratch: &mut Scratch) -> Vec<Report> {
     let name = &*scratch.name;
     let is_known = ["auth.", "game."].iter().any(|service| name.starts_with(service));

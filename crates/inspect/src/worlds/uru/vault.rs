@@ -222,7 +222,7 @@ impl Node {
         size(&self.fields) + self.bytes
     }
 
-    /// A value by its name, or by the game's name.
+    /// A value by its name or by the game's name.
     fn field(&self, name: &str) -> Option<&str> {
         let mut fields = self.fields.iter();
         let found = fields.find(|field| field.name == name || field.game.as_deref() == Some(name));

@@ -1,4 +1,4 @@
-//! Plain packets and their timers: how a connection is set up, and kept alive.
+//! Plain packets and their timers: how a connection is set up and kept alive.
 
 use worldwire_core::Side;
 use worldwire_core::connection::{Timer, Timers};
@@ -10,12 +10,12 @@ use crate::frame::{Hello, Plain, RccFlags, SequenceWord};
 /// The maximum number of empty sections that a server sends after each hello or packet from a
 /// client, since they may go to a forged address.
 const MAX_PROBES: u32 = 4;
-/// How often a client repeats its first acknowledgement until the server acknowledges a packet.
-/// Servers are not known to acknowledge packets without sections.
+/// How many times a client repeats its first acknowledgement until the server acknowledges a
+/// packet. Servers are not known to acknowledge packets without sections.
 const MAX_EXTRA_ACKS: u32 = 30;
 
 impl Endpoint {
-    /// Restarts the timers of traffic.
+    /// Restarts the timers that run from the last traffic.
     pub(super) fn on_traffic(&self, timers: &mut Timers) {
         timers.start(Timer::Idle, self.common().idle_time);
         if let Part::Client(config) = &self.part {

@@ -28,10 +28,10 @@ pub(super) enum Part {
 /// The phase of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// No hello was answered yet.
+    /// No hello has been answered yet.
     Setup,
-    /// Server: a hello was answered, perhaps to a forged address. Nothing but probes is sent until
-    /// the client acknowledges one.
+    /// Server: a hello was answered, but its address may be forged. Only probes are sent until the
+    /// client acknowledges one.
     Greeted,
     Established,
     /// Server: the packet with this number asked the client to reset the sequence. The time of the
@@ -76,7 +76,7 @@ pub struct Endpoint {
     ping: u32,
     /// Server: packets up to this one with objects were probes.
     last_probe: u64,
-    /// Server: how many more may be sent until the client is heard from again.
+    /// Server: how many more probes may be sent until the client is heard from again.
     probes_left: u32,
     /// Whether the other side has acknowledged a packet with sections.
     is_confirmed: bool,
@@ -252,7 +252,7 @@ impl Endpoint {
                 let found = self.session.key.session_id(&hello.encrypted_session);
                 if found != self.session.id {
                     let wanted = format!("session {:#x}", self.session.id);
-                    let found = format!("session {found:#x}, or one with another key");
+                    let found = format!("session {found:#x}, or an ID encrypted with another key");
                     return Err(Error::malformed(wanted, found).inside("encryptedSession"));
                 }
                 // A client that sends packets has received the answer.
@@ -367,7 +367,7 @@ impl Endpoint {
                     self.settle(fates);
                 }
                 if self.phase == Phase::Greeted {
-                    // It does not acknowledge a probe yet.
+                    // The packet does not acknowledge a probe yet.
                     self.greet(timers);
                 }
             }

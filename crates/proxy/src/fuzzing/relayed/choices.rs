@@ -50,7 +50,7 @@ impl Choices {
         usize::try_from(self.below(count as u64)).unwrap_or(0)
     }
 
-    /// True in this many of a hundred cases.
+    /// True with this probability, in percent.
     pub fn percent(&mut self, percent: u64) -> bool {
         self.below(100) >= 100 - percent.min(100)
     }

@@ -25,13 +25,13 @@ pub trait End {
     /// Advances time.
     fn timeout(&mut self, now: Duration);
 
-    /// When to call [`timeout`](Self::timeout) at the latest.
+    /// The time by which to call [`timeout`](Self::timeout).
     fn poll_timeout(&self) -> Option<Duration>;
 
     /// What has happened since the last call.
     fn poll(&mut self) -> Vec<Heard>;
 
-    /// What it sends now: writes, or datagrams.
+    /// What the end sends now: writes, or datagrams.
     fn transmit(&mut self) -> Vec<Vec<u8>>;
 
     /// Sends a message.
@@ -53,12 +53,12 @@ pub trait End {
 /// Changes bytes in transit between a connection and its network, such as a cipher that the
 /// connection itself does not have.
 pub(super) trait Wrapping: fmt::Debug {
-    /// What leaves instead of these writes.
+    /// Returns the writes to send instead of these.
     fn leave(&mut self, writes: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         writes
     }
 
-    /// What arrives instead of these bytes.
+    /// Returns the bytes that the connection receives instead of these.
     fn arrive(&mut self, bytes: &[u8]) -> Vec<u8> {
         bytes.to_vec()
     }
@@ -81,10 +81,10 @@ pub(super) trait Speaker: fmt::Debug {
     /// Those of the connection.
     fn say(&mut self, connection: &mut Self::Connection, body: &[u8]) -> Result<(), SendError>;
 
-    /// What a model wants to know about an event other than a fault or the end.
+    /// What a model needs to know about an event other than a fault or the end.
     fn hear(&mut self, event: EventOf<'_, Self::Connection>) -> Option<Heard>;
 
-    /// When it sends something on its own.
+    /// When the end next sends something on its own.
     fn due(&self) -> Option<Duration> {
         None
     }
@@ -109,7 +109,7 @@ pub(super) struct Machine<S: Speaker> {
     pub connection: S::Connection,
     /// What is specific to its family.
     pub speaker: S,
-    /// What is between it and the network.
+    /// The layer between it and the network.
     pub wrapping: Box<dyn Wrapping>,
 }
 

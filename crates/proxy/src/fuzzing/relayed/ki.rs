@@ -35,15 +35,15 @@ static KEYS: LazyLock<Arc<Keys>> = LazyLock::new(|| {
 enum Kind {
     Plain,
     Encrypted,
-    /// Frames have several messages.
+    /// A frame can contain several messages.
     Merged,
     EncryptedAndMerged,
     Datagrams,
-    /// Some of them are lost, so nothing depends on keep-alives.
+    /// Some datagrams are lost, so nothing depends on keep-alives.
     LostDatagrams,
 }
 
-/// A conversation whose kind the choices select.
+/// Creates a conversation of the kind that the choices select.
 pub(super) fn world(choices: &mut Choices) -> World {
     use Kind::{Datagrams, Encrypted, EncryptedAndMerged, LostDatagrams, Merged, Plain};
     let kinds = [Plain, Encrypted, Merged, EncryptedAndMerged, Datagrams, LostDatagrams];
@@ -52,7 +52,7 @@ pub(super) fn world(choices: &mut Choices) -> World {
     let mut client = ClientConfig::new(Duration::ZERO);
     let mut server = ServerConfig::new(Duration::ZERO);
     if kind == LostDatagrams {
-        // A lost one would end the connection.
+        // A lost keep-alive would end the connection.
         client.common.keep_alive_every = Duration::from_secs(1 << 30);
         server.common.keep_alive_every = Duration::from_secs(1 << 30);
     }
@@ -68,7 +68,7 @@ pub(super) fn world(choices: &mut Choices) -> World {
     // The model knows only what has reached the proxy.
     let trouble = if kind == LostDatagrams { [[10, 10, 10], [0; 3]] } else { [[0; 3]; 2] };
     let content = Arc::new(Content {
-        // Frames are forwarded whole, so additions leave before or after all messages of one.
+        // Frames are forwarded whole: an addition leaves before or after all messages of a frame.
         can_add: !matches!(kind, Merged | EncryptedAndMerged),
         added: <[u8]>::to_vec,
         make: Box::new(|_, like, choices| make(like, choices)),
@@ -122,7 +122,7 @@ impl Speaker for Ki {
     }
 }
 
-/// Merges frames, and encrypts everything after the first frame.
+/// Merges frames and encrypts everything after the first one.
 struct Frames {
     is_merging: bool,
     cipher: Option<(Sealer, Opener)>,
@@ -151,7 +151,7 @@ impl Frames {
         }
     }
 
-    /// The first frame, with the crypto block of an encrypted session in an accept.
+    /// Returns the first frame. If it is an accept of an encrypted session, adds a crypto block.
     fn begin(&self, frame: &[u8]) -> Result<Vec<u8>, Error> {
         let mut frame = Frame::decode(&mut Reader::new(frame), None)?;
         if let Body::Control(Control::SessionAccept(accept)) = &mut frame.body

@@ -1,6 +1,6 @@
-//! Conversations between a client and a server of any family through an [`Exchange`](crate::Exchange), in virtual
-//! time. A random handler changes, drops, holds and adds messages, and a [`Model`] says what each
-//! end must receive.
+//! Conversations between a client and a server of any family through an
+//! [`Exchange`](crate::Exchange), in virtual time. A random handler changes, drops, holds and adds
+//! messages, and a [`Model`] says what each end must receive.
 
 mod choices;
 mod end;
@@ -40,16 +40,16 @@ pub(super) static TARGETS: &[Target] = &[
     Target { name: "uru_relay_decisions", run: |data| fuzz(FAMILIES[3], data), seeds },
 ];
 
-/// Creates a conversation of a family whose kind the choices select.
+/// Creates a conversation of one family; the choices select the kind of conversation.
 pub type MakeWorld = fn(&mut Choices) -> World;
 
 /// All families, by name.
 pub const FAMILIES: [MakeWorld; 4] = [ki::world, mxo::world, tera::world, uru::world];
 
-/// The login of MxO, whose game channel is in the list of families.
+/// MxO's login. Its game channel is one of the families above.
 pub const MXO_LOGIN: MakeWorld = mxo_login::world;
 
-/// The two ends of a conversation, and what relays it.
+/// The two ends of a conversation, and the relay between them.
 pub struct World {
     /// The client and the server.
     pub ends: [Box<dyn End>; 2],
@@ -61,7 +61,7 @@ pub struct World {
     pub network: Network,
     /// What the ends say.
     pub content: Arc<Content>,
-    /// Messages that the ends send first, which reveal the conversation's details to the proxy.
+    /// The first messages of the ends. They reveal the conversation's details to the proxy.
     pub opening: Vec<(Side, Vec<u8>)>,
     /// What the ends must receive.
     pub model: Box<dyn Model>,
@@ -77,7 +77,7 @@ impl fmt::Debug for World {
 pub struct Content {
     /// Whether the family's relays can add messages.
     pub can_add: bool,
-    /// Makes what a relay adds from what an end would send.
+    /// Converts a message as an end would send it to the form in which a relay adds it.
     added: fn(&[u8]) -> Vec<u8>,
     make: Box<MakeMessage>,
     normal: fn(Side, &mut [u8]),
@@ -117,23 +117,23 @@ impl fmt::Debug for Content {
     }
 }
 
-/// How often something happens to a message, in percent.
+/// How often each of these happens to a message, in percent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rates {
     /// It is changed.
     pub change: u64,
     /// It is dropped.
     pub drop: u64,
-    /// Another one is added before it, or sent back.
+    /// Another message is added before it, or sent back to its sender.
     pub add: u64,
-    /// It is held until a time.
+    /// It is held for a set time.
     pub delay: u64,
     /// It is held until somebody decides.
     pub pause: u64,
 }
 
 impl Rates {
-    /// Some messages of every kind, but most pass.
+    /// Each of these happens to some messages, but most pass unchanged.
     pub const USUAL: Self = Self { change: 30, drop: 5, add: 5, delay: 1, pause: 1 };
     /// Something happens to most messages.
     pub const BUSY: Self = Self { change: 30, drop: 15, add: 20, delay: 8, pause: 8 };
@@ -146,7 +146,7 @@ impl Rates {
 /// A decision about a message held at a breakpoint.
 #[derive(Clone, Debug)]
 pub enum Decided {
-    /// It is sent as the handler left it.
+    /// The message is sent as the handler left it.
     Sent,
     /// It is dropped.
     Dropped,
@@ -178,7 +178,7 @@ pub trait Model: fmt::Debug + Send {
     /// The proxy has reported that a message is held at a breakpoint.
     fn reported(&mut self, number: u64, from: Side);
 
-    /// Whether a held message can be edited: it still has the type that its name says.
+    /// Whether a held message still has the type that its name states, so that it can be edited.
     fn is_editable(&self, number: u64) -> bool {
         let _ = number;
         true
@@ -190,7 +190,7 @@ pub trait Model: fmt::Debug + Send {
         true
     }
 
-    /// A held message was decided about.
+    /// A decision was made about a held message.
     fn decided(&mut self, number: u64, decided: Decided);
 
     /// The proxy has noticed that time has passed.
@@ -199,7 +199,7 @@ pub trait Model: fmt::Debug + Send {
     /// An end has received something.
     fn heard(&mut self, by: Side, heard: Heard);
 
-    /// A side's stream has ended beyond the proxy, so nothing can be added to it.
+    /// The proxy has passed on the end of a side's stream, so nothing can be added to the stream.
     fn ended(&mut self, from: Side) {
         let _ = from;
     }
@@ -207,10 +207,10 @@ pub trait Model: fmt::Debug + Send {
     /// A side's messages no longer need to arrive.
     fn abandon(&mut self, from: Side);
 
-    /// Checks that everything from a side has arrived, since its stream has ended.
+    /// Checks that everything from a side has arrived. Called once its stream has ended.
     fn check_ended(&self, from: Side);
 
-    /// Checks that everything that does not have to wait has left. Nothing is in transit.
+    /// Checks that everything that need not wait has left. Called when nothing is in transit.
     fn check_settled(&self);
 
     /// Whether nothing is held, and everything has arrived.
@@ -225,7 +225,7 @@ pub trait Model: fmt::Debug + Send {
         false
     }
 
-    /// A replacement for the message held at a breakpoint with this number.
+    /// A replacement for the message with this number, which is held at a breakpoint.
     fn replacement(
         &mut self,
         number: u64,
@@ -301,7 +301,7 @@ fn seeds() -> Vec<Vec<u8>> {
         let mut sampler = worldwire_core::Sampler::new(seed);
         let length = 20 << (seed % 5);
         let mut bytes = sampler.bytes(length);
-        // The kind of conversation.
+        // The first byte selects the kind of conversation.
         bytes[0] = seed.to_le_bytes()[0];
         bytes
     });

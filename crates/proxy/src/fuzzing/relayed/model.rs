@@ -27,11 +27,11 @@ pub struct StreamModel {
     queues: [VecDeque<Entry>; 2],
     /// What is held, by ID.
     holds: BTreeMap<u64, Until>,
-    /// Additions to the sender of a message that leave together with others before it.
+    /// Additions sent back to a message's sender. They leave only when everything before them has.
     answers: Vec<Answer>,
     /// Breakpoints that the proxy has not reported.
     unreported: VecDeque<(Side, u64)>,
-    /// Holds by the proxy's number.
+    /// The holds, by the number that the proxy gave them.
     open: BTreeMap<u64, (Side, u64)>,
     has_ended: [bool; 2],
     abandoned: [bool; 2],
@@ -47,7 +47,7 @@ struct Entry {
     shown: Vec<u8>,
     /// Whether the handler gave it another type.
     is_foreign: bool,
-    /// What it waits for.
+    /// What the held message waits for.
     hold: Option<u64>,
     /// The ID of the message; `None` for an added one.
     id: Option<u64>,
@@ -172,7 +172,7 @@ impl Model for StreamModel {
             self.holds.insert(id, Until::Decision);
             self.unreported.push_back((from, id));
         } else if choices.percent(rates.delay) {
-            // No two are released at the same moment.
+            // Distinct times, so that no two messages are released at the same moment.
             let at = passing.now + delay(choices) + Duration::from_nanos(id);
             effects.delay_until(at);
             self.holds.insert(id, Until::Time(at));
@@ -229,7 +229,7 @@ impl Model for StreamModel {
     }
 
     fn is_checked(&self, number: u64) -> bool {
-        // Not while additions wait with it.
+        // A replacement is checked only later if additions wait with the message.
         let (from, id) = self.open[&number];
         let mut entries = self.queues[from.index()].iter();
         let waits = entries.any(|entry| entry.hold == Some(id) && entry.id.is_none());
@@ -273,7 +273,7 @@ impl Model for StreamModel {
             assert!(!self.is_held(entry), "a held message left");
             let entry = self.queues[from.index()].pop_front();
             if let Some(wanted) = entry.and_then(|entry| entry.body) {
-                assert_eq!(body, wanted, "the {by} received another message");
+                assert_eq!(body, wanted, "the {by} received a different message");
                 return;
             }
         }

@@ -1,4 +1,4 @@
-//! MxO: over a bad network, which the ends repair, with reliable messages and object sections.
+//! MxO: reliable messages and object sections, over a bad network whose losses the ends repair.
 
 use core::time::Duration;
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ static KEYS: LazyLock<Arc<Keys>> = LazyLock::new(|| {
     Arc::new(Keys::parse(&KeyFile::format_session(&session)).expect("a key file"))
 });
 
-/// A conversation whose network the choices select.
+/// Creates a conversation over a network that the choices select.
 pub(super) fn world(choices: &mut Choices) -> World {
     let session = |seed| Session::new(SESSION, SessionKey::new(&KEY), &[seed; 16]);
     let now = Duration::ZERO;

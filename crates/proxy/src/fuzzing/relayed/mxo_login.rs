@@ -24,7 +24,7 @@ const KEY: [u8; 16] = [0x4b; 16];
 const CERT_CHALLENGE: u8 = 2;
 /// The time since 1970 when a play begins.
 const EPOCH: Duration = Duration::from_secs(1_248_965_312);
-/// Longer than a play: these ends have no keep-alives.
+/// Longer than any play, because these ends send no keep-alives.
 const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Cached, because reading them takes longer than a run.
@@ -35,7 +35,7 @@ static KEYS: LazyLock<Arc<Keys>> = LazyLock::new(|| {
     Arc::new(Keys::parse(&KeyFile::format_session(&session)).expect("a key file"))
 });
 
-/// A conversation whose channel the choices select.
+/// Creates a conversation on the channel that the choices select.
 pub(super) fn world(choices: &mut Choices) -> World {
     let channel = if choices.percent(50) { Channel::Auth } else { Channel::Margin };
     let patient = |config: LoginConfig| {
@@ -71,7 +71,7 @@ pub(super) fn world(choices: &mut Choices) -> World {
     }
 }
 
-/// What reveals the channel, and on the margin channel precedes all encrypted messages.
+/// The messages that reveal the channel and, on the margin channel, precede all encrypted ones.
 fn opening(channel: Channel) -> Vec<(Side, Vec<u8>)> {
     if channel == Channel::Auth {
         let request = GetPublicKeyRequest { client_version: 467_417, key_id: 4 };
@@ -95,7 +95,7 @@ fn body(message: &LoginMessage<'_>) -> Vec<u8> {
     writer.into_bytes()
 }
 
-/// Any message of a side, of the type of another one, if that is given.
+/// Any message from a side. If another message is given, it has the same type.
 fn make(channel: Channel, from: Side, like: Option<&[u8]>, choices: &mut Choices) -> Vec<u8> {
     let mut sampler = choices.sampler();
     loop {

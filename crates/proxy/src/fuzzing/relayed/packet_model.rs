@@ -1,9 +1,9 @@
 //! A model of a relayed conversation whose ends repair losses themselves, as MxO's do.
 //!
-//! Dropping a packet is one more loss: its reliable messages are sent again, and the handler sees
-//! them again. Each arrives exactly once and in order, in one of the forms in which the handler let
-//! it pass. Object sections arrive at most once, and only those that arrived are acknowledged. What
-//! the proxy adds arrives exactly once, whatever is lost.
+//! Dropping a packet is just another loss: its reliable messages are sent again, and the handler
+//! sees them again. Each arrives exactly once and in order, in one of the forms in which the
+//! handler let it pass. Object sections arrive at most once, and only those that arrived are
+//! acknowledged. What the proxy adds arrives exactly once, whatever is lost.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -23,13 +23,13 @@ use crate::handler::{Effects, Passing};
 pub(super) struct PacketModel {
     content: Arc<Content>,
     directions: [Direction; 2],
-    /// Packets held until a time, with their sender. `None` if they wait for a decision.
+    /// Held packets: the sender, and the time of release. `None` if they wait for a decision.
     holds: BTreeMap<u64, (Side, Option<Duration>)>,
     /// Packets before which additions wait, because an earlier one is held.
     preceded: HashSet<u64>,
     /// Breakpoints that the proxy has not reported.
     unreported: VecDeque<(Side, u64, Vec<u8>)>,
-    /// Breakpoints by the proxy's number.
+    /// Breakpoints, by the number that the proxy gave them.
     open: BTreeMap<u64, (Side, u64, Vec<u8>)>,
     last_id: u64,
     counts: Counts,
@@ -59,7 +59,7 @@ fn identity(body: &[u8]) -> Identity {
 }
 
 impl PacketModel {
-    /// Nothing was sent yet.
+    /// Nothing has been sent yet.
     pub(super) fn new(content: Arc<Content>) -> Self {
         Self {
             content,
@@ -80,7 +80,7 @@ impl Direction {
     fn take_added(&mut self, mut body: Vec<u8>) -> Option<Vec<u8>> {
         if body.first() != Some(&OBJECTS) {
             let Some(added) = self.added.remove(&identity(&body)) else { return Some(body) };
-            assert_eq!(added, body, "another message was added");
+            assert_eq!(added, body, "a different message was added");
             return None;
         }
         let operations = |section: &[u8]| section.get(1..section.len() - 2).map(<[u8]>::to_vec);
@@ -257,7 +257,7 @@ impl Model for PacketModel {
                 assert!(forms.contains(&body), "{body:02x?} did not pass, but {forms:02x?}");
                 if identity[0] == RPC {
                     let next = direction.reliable.pop_front();
-                    assert_eq!(next, Some(identity), "the {by} received another message");
+                    assert_eq!(next, Some(identity), "the {by} received a different message");
                 } else {
                     assert!(direction.arrived.insert(identity), "{body:02x?} arrived twice");
                 }
@@ -293,7 +293,7 @@ impl Model for PacketModel {
     }
 
     fn allows(&self, problem: &str) -> bool {
-        // The updates are not of real views.
+        // The updates are random, so they refer to unknown views.
         problem.starts_with("view ") || problem.starts_with("objects: ")
     }
 

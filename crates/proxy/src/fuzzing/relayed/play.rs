@@ -233,7 +233,7 @@ impl Play {
         }
     }
 
-    /// Delivers something to the proxy, or from the proxy to an end. False if there is nothing.
+    /// Delivers something to the proxy or from the proxy to an end. False if nothing is in transit.
     fn deliver(&mut self, leg: usize, from: Side) -> bool {
         let is_waiting = leg == 0 && self.exchange.is_paused(from);
         let wire = &mut self.wires[leg][from.index()];
@@ -282,7 +282,7 @@ impl Play {
         panic!("endless deliveries");
     }
 
-    /// Lets time pass, and delivers everything in transit.
+    /// Lets time pass and delivers everything in transit.
     ///
     /// # Panics
     /// If deadlines never end.
@@ -387,7 +387,7 @@ impl Play {
         }
     }
 
-    /// Releases everything, and checks that both ends have received what they must.
+    /// Releases everything and checks that both ends have received what they must.
     ///
     /// # Panics
     /// If they have not, or something is left.
@@ -407,7 +407,7 @@ impl Play {
             self.release_all();
         }
         if self.is_over {
-            // The remaining end has to notice.
+            // An end must notice that the other end or the proxy is gone.
             for side in Side::BOTH {
                 assert!(self.ends[side.index()].is_closed(), "the {side} is still open");
             }
@@ -420,7 +420,7 @@ impl Play {
         }
         let Stage { model, .. } = &*self.meddler.stage();
         model.check_settled();
-        assert!(model.is_finished(), "the ends do not talk any more");
+        assert!(model.is_finished(), "the ends no longer talk");
         assert_eq!(self.exchange.counts(), model.counts());
         assert!(!self.exchange.is_closed());
         for side in Side::BOTH {
@@ -429,7 +429,7 @@ impl Play {
         }
     }
 
-    /// Decides about everything that is held at a breakpoint.
+    /// Decides on every message held at a breakpoint.
     pub fn release_all(&mut self) {
         loop {
             let held = self.exchange.held();

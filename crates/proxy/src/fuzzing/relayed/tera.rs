@@ -17,7 +17,7 @@ use super::end::{Bare, Heard, Machine, Speaker};
 use super::model::StreamModel;
 use super::{Content, Network, World, start};
 
-/// The build, its patch and the opcodes of its messages.
+/// The build's revision and the opcodes of its messages.
 const REVISION: u32 = 999_001;
 const LOGIN_ACCOUNT_INFO: u16 = 30_112;
 const PING: u16 = 30_113;
@@ -52,7 +52,7 @@ static DEFINITIONS: LazyLock<Arc<Definitions>> = LazyLock::new(|| {
 });
 static KEYS: LazyLock<Arc<Keys>> = LazyLock::new(|| Arc::new(Keys::none()));
 
-/// A conversation whose kind the choices select.
+/// Creates a conversation of the kind that the choices select.
 pub(super) fn world(choices: &mut Choices) -> World {
     let variant = Variant::ALL[choices.index(Variant::ALL.len())];
     let is_seeded = choices.percent(50);
@@ -149,7 +149,7 @@ struct Tera {
 }
 
 impl Tera {
-    /// Checks counter and checksum.
+    /// Checks the counter and checksum.
     fn check(&mut self, body: &mut [u8]) {
         let Some(opcode) = opcode(body).filter(|opcode| SIGNED.contains(opcode)) else { return };
         let counter = self.counters.entry(opcode).or_default();
@@ -201,7 +201,7 @@ impl Speaker for Tera {
 
     fn after(&mut self, connection: &mut Connection, heard: &[Heard]) {
         for _ in 0..core::mem::take(&mut self.pings) {
-            // A closed connection refuses it.
+            // A closed connection refuses the message.
             let _ = connection.send(&message(PONG, &[]));
         }
         let is_seed = |heard: &&Heard| matches!(heard, Heard::Message(body) if opcode(body) == Some(LOGIN_ACCOUNT_INFO));

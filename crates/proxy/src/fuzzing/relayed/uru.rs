@@ -26,7 +26,7 @@ static RING: LazyLock<KeyRing> = LazyLock::new(|| {
     let text = String::from_utf8(sample_file("uru-keys.toml")).expect("a text");
     KeyRing::parse(&text).expect("a key file")
 });
-/// One key for both hops, and one for each.
+/// Keys for each hop: first the same key for both, then a different one for each.
 static KEYS: LazyLock<[Arc<Keys>; 2]> = LazyLock::new(|| {
     let mut shared = Keys::none();
     shared.set(RING.clone());
@@ -35,7 +35,7 @@ static KEYS: LazyLock<[Arc<Keys>; 2]> = LazyLock::new(|| {
     [Arc::new(shared), Arc::new(separate)]
 });
 
-/// A conversation whose kind the choices select.
+/// Creates a conversation of the kind that the choices select.
 pub(super) fn world(choices: &mut Choices) -> World {
     let service = Service::ALL[choices.index(Service::ALL.len())];
     let keys = &KEYS[choices.index(2)];

@@ -9,8 +9,8 @@ use super::choices::Choices;
 pub struct Network {
     /// Whether it carries datagrams.
     pub is_datagrams: bool,
-    /// Between the ends and the proxy, in percent: datagrams that are lost, repeated, and
-    /// overtaken by later ones. First those to the proxy, then those from the proxy.
+    /// The percentages of datagrams that are lost, repeated, and overtaken by later ones: first on
+    /// the way to the proxy, then on the way from the proxy to an end.
     pub trouble: [[u64; 3]; 2],
 }
 

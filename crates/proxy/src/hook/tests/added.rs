@@ -41,7 +41,7 @@ fn messages_can_be_added_at_any_time() {
         |messages| json!({"type": "add", "conversation": CONVERSATION, "messages": messages});
     world.say(&hook, &line(json!([named("client", 1), named("server", 2), named("client", 3)])));
     assert_eq!((world.received(Client), world.received(Server)), (vec![1, 3], vec![2]));
-    // They do not wait for messages that hooks have to answer.
+    // Added messages do not wait for messages that hooks have to answer.
     world.send(Client, 4);
     world.say(&hook, &line(json!([{"to": "server", "bytes": hex(5)}])));
     assert_eq!(world.received(Server), [5]);

@@ -113,8 +113,8 @@ fn a_required_hook_ends_conversations_instead() {
     let mut world = World::with_sources(true, &["hook.py"]);
     world.send(Client, 1);
     assert!(world.exchange.is_closed() && world.received(Server).is_empty());
-    assert_eq!(world.problems(), ["the hook hook.py is required, and it is not running"]);
-    // One that does not answer.
+    assert_eq!(world.problems(), ["the hook hook.py is required, but it is not running"]);
+    // A required hook that does not answer.
     let mut world = World::with_sources(true, &["hook.py"]);
     let hook = world.hook("a", json!([{"id": "all"}]));
     world.send(Client, 1);
@@ -124,17 +124,17 @@ fn a_required_hook_ends_conversations_instead() {
     world.wait(Duration::from_secs(1));
     assert!(world.exchange.is_closed() && world.received(Server).is_empty());
     let problems = [
-        "the hook a is required, and it did not answer within 1s",
+        "the hook a is required, but it did not answer within 1s",
         "1 held message was dropped: the conversation has ended",
     ];
     assert_eq!(world.problems(), problems);
-    // One that ends.
+    // A required hook that ends.
     let mut world = World::with_sources(true, &["hook.py"]);
     let hook = world.hook("a", json!([{"id": "all"}]));
     world.send(Client, 1);
     world.leave(&hook);
     assert!(world.exchange.is_closed() && world.received(Server).is_empty());
-    // One that is too slow.
+    // A required hook that is too slow.
     let mut world = World::with_sources(true, &["hook.py"]);
     let hook = world.hook("a", json!([{"id": "all"}]));
     for _ in 0..MAX_UNANSWERED {

@@ -51,7 +51,7 @@ fn messages_that_nobody_wants_continue_with_those_before_them() {
     assert!(world.received(Server).is_empty());
     world.answer(&hook, &hook.message(), json!({"do": "forward"}));
     assert_eq!(world.received(Server), [1, 2]);
-    // The same applies if the hook does not answer, or ends.
+    // Both messages also continue if the hook does not answer, or ends.
     world.ask_build(3);
     world.send(Client, 4);
     world.wait(Duration::from_secs(1));

@@ -87,7 +87,7 @@ fn dropped_messages_can_be_seen_and_restored() {
         assert!(third.lines().is_empty());
         assert_eq!(world.received(Server), if passes { vec![number] } else { vec![] });
     }
-    // Other fields restore it, too.
+    // Replacing a dropped message restores it, too.
     world.send(Client, 3);
     world.answer(&first, &first.message(), json!({"do": "drop"}));
     world.answer(&second, &second.message(), json!({"do": "replace", "bytes": hex(4)}));
@@ -147,7 +147,7 @@ fn without_an_answer_a_message_continues_unchanged() {
     world.answer(&slow, &late, json!({"do": "drop"}));
     let errors = slow.errors();
     assert!(errors.len() == 1 && errors[0].contains("timed out"), "{errors:?}");
-    // Warnings come once a minute.
+    // Warnings are logged once a minute.
     for second in 2..=61 {
         world.send(Client, second);
         world.wait(Duration::from_secs(1));

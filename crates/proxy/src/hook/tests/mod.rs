@@ -102,7 +102,7 @@ impl World {
         self.hook_with(name, subscriptions, &[])
     }
 
-    /// The same, with these members of the hello set to true.
+    /// Like [`hook`](Self::hook), with these members of the hello set to true.
     pub(super) fn hook_with(&self, name: &str, subscriptions: Json, set: &[&str]) -> Player {
         let mut hello = json!({"type": "hello", "version": 1, "name": name});
         hello["subscriptions"] = subscriptions;

@@ -32,15 +32,15 @@ fn run(seed: u64) {
         world.hook("b", json!([{"id": "some", "filter": "pingTimeMs >= 1000", "silenced": null}])),
         world.hook("c", json!([{"id": "all", "from": "client"}])),
     ];
-    // What hooks have been asked and not answered, with the index of the message.
+    // The hook, the question and the message's index, for each question that is not answered yet.
     let mut open: Vec<(usize, Json, usize)> = Vec::new();
     let mut sent: Vec<Sent> = Vec::new();
-    // The current number of each message, which hooks change, and its index.
+    // The index of each message by its current number, which hooks change.
     let mut current: BTreeMap<u32, usize> = BTreeMap::new();
     let mut fresh = 0;
     let mut next = |sampler: &mut Sampler| {
         fresh += 1;
-        // About half of them concern the second hook.
+        // About half of the numbers concern the second hook.
         fresh + if sampler.below(2) == 0 { 0 } else { 100_000 }
     };
     for _ in 0..200 {

@@ -102,7 +102,7 @@ impl<'d, 'n> Run<'d, 'n> {
         Ok(cursor)
     }
 
-    /// Reads a body of which the usual form has been ruled out.
+    /// Reads a body that is known not to have the usual form.
     #[inline(never)]
     fn unusual_body<S: Sink<'d, 'n>>(
         &mut self,
@@ -114,8 +114,8 @@ impl<'d, 'n> Run<'d, 'n> {
         self.one_body(sink, op, base, None, cursor)
     }
 
-    /// The data up to where the budget allows reading from the cursor on without gaps, so that
-    /// bodies need not be counted one by one.
+    /// The data as far as the budget allows reading from the cursor without gaps, so that bodies
+    /// need not be counted one by one.
     #[inline]
     pub(super) fn readable(&self, cursor: usize) -> &'d [u8] {
         let end = self.data.len().min(cursor + self.budget.left());

@@ -283,7 +283,7 @@ impl<'d, 'n> Run<'d, 'n> {
                         last = end;
                     })
                 }
-                // The sink does not care where they begin and end.
+                // The sink does not care where objects and rows begin and end.
                 Op::Open { .. } | Op::Close if !S::FIXED => Ok(()),
                 Op::Open { field, row, .. } => {
                     let walk = Walk { index, cursor, last, group };
@@ -320,7 +320,7 @@ impl<'d, 'n> Run<'d, 'n> {
         let field = self.plan.field(field);
         walk.index += 1;
         let start = match ops.get(walk.index) {
-            // It may lie in a segment that was not reached.
+            // The field may lie in a segment that was not reached.
             Some(&Op::Fixed { segment, from, to, .. }) => {
                 let first = self.plan.run(from, to).first().map_or(0, |fixed| fixed.offset);
                 self.at(Spot { segment, offset: first }, base).min(self.data.len())

@@ -24,7 +24,7 @@
 //! | `$notes` | deviations from canonical form; ignored |
 //! | `$system` | printed by earlier versions for system messages; ignored |
 //! | `$trailing` | bytes after the last body; appended again |
-//! | `$original` | the whole message, if its fields alone would encode to other bytes; used verbatim if the fields, and `$trailing` if present, are unchanged |
+//! | `$original` | the whole message, if its fields alone would encode to different bytes; used verbatim if the fields, and `$trailing` if present, are unchanged |
 
 mod scalar;
 
@@ -58,7 +58,7 @@ impl Plan {
     /// the knowledge in [`Given`].
     ///
     /// # Errors
-    /// Value, with the path of the field; `out` is left unchanged.
+    /// `Value`, with the path of the field; `out` is left unchanged.
     pub fn encode_json<'j>(
         &self,
         opcode: u16,
@@ -85,7 +85,7 @@ impl Plan {
                 out.truncate(start);
                 error.inside("$original")
             })?;
-            // It is used only if its fields are unchanged; opcode and header may differ.
+            // The original is used only if its fields are unchanged; opcode and header may differ.
             let mut again = Vec::new();
             let same = self.read(&original, form).is_ok_and(|read| {
                 let canonical = self.encode_with(head, read.fields(), leniency, &mut again);

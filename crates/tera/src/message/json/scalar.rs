@@ -219,7 +219,7 @@ fn skill(json: &Json, form: SkillForm, leniency: Leniency) -> Result<u64> {
     }
     skill.to_raw(form).map_err(|PartTooBig { part, max }| {
         let wanted = match max {
-            0 => "0, as \"npc\" is false".to_owned(),
+            0 => "0, because \"npc\" is false".to_owned(),
             max => format!("a whole number from 0 to {max}"),
         };
         let error = Error::value(wanted, "a larger one");
@@ -227,7 +227,7 @@ fn skill(json: &Json, form: SkillForm, leniency: Leniency) -> Result<u64> {
     })
 }
 
-/// A double; may also be given as a word or as bits if it is not finite.
+/// A double. If it is not finite, it may be given as a word or as bits.
 fn double(json: &Json) -> Result<f64> {
     let wanted = Scalar::Double.wanted();
     match json {
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn a_hunting_zone_without_a_monster_is_rejected() {
         for (skill, wanted) in [
-            (json!({ "type": 1, "huntingZoneId": 500, "id": 1101 }), "0, as \"npc\""),
+            (json!({ "type": 1, "huntingZoneId": 500, "id": 1101 }), "0, because \"npc\""),
             (
                 json!({ "type": 1, "npc": true, "huntingZoneId": 99_999, "id": 5 }),
                 "a whole number from 0 to 4095",

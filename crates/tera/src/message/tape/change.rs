@@ -31,7 +31,7 @@ impl Tape {
     /// records become zero or empty; a list takes the length of the given one.
     ///
     /// # Errors
-    /// Value, with the path, if there is no such field or element, or it cannot hold the value. In
+    /// `Value`, with the path, if there is no such field or element or it cannot hold the value. In
     /// the latter case some parts may already have been changed.
     pub fn set(&mut self, plan: &Plan, path: &str, value: &Value<'_>) -> Result<()> {
         let place = self.resolve(plan, path)?;
@@ -44,7 +44,8 @@ impl Tape {
     /// all fields zero or empty.
     ///
     /// # Errors
-    /// Value, with the path, if there is no such list, or a message cannot hold that many elements.
+    /// `Value`, with the path, if there is no such list or a message cannot hold that many
+    /// elements.
     pub fn resize(&mut self, plan: &Plan, path: &str, count: usize) -> Result<()> {
         let place = self.resolve(plan, path)?;
         self.relist(plan, place, count).map(drop).map_err(|error| error.inside(path))
@@ -204,7 +205,7 @@ impl Tape {
         Ok(())
     }
 
-    /// Changes the length of a list, and returns its first block.
+    /// Changes the length of a list and returns its first block.
     fn relist(&mut self, plan: &Plan, place: Target, count: usize) -> Result<u32> {
         let kind = place.field.map(|field| plan.field(field).kind());
         let Some(FieldKind::Array { scope, .. }) = kind else {

@@ -19,7 +19,7 @@ pub use look::{Datum, TapeList, TapeRecord};
 ///
 /// It holds the bytes of the message and the location of each text, list and element. Reading a
 /// message and writing it again therefore costs little more than copying it: fixed-size fields are
-/// extracted from the bytes on request, and written as they are. [`Plan::read_into`] validates the
+/// extracted from the bytes on request and written as they are. [`Plan::read_into`] validates the
 /// whole message, so accessors cannot fail.
 ///
 /// An unchanged message is encoded to its original bytes, canonical or not. A changed one is
@@ -150,7 +150,7 @@ impl Tape {
     /// Appends the message to `out`, according to the plan it was read with.
     ///
     /// # Errors
-    /// Value, if the message has become too long; `out` is left unchanged.
+    /// `Value` if the message has become too long; `out` is left unchanged.
     pub fn encode(&self, plan: &Plan, out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         if self.stands() {
@@ -245,7 +245,7 @@ mod tests {
             for truth in [1, 2] {
                 let mut bytes = Vec::new();
                 plan.encode(head, &value, &mut bytes).unwrap();
-                // After the words of the text and of the list.
+                // The boolean follows the words of the text and of the list.
                 bytes[head.form().bytes() + 6] = truth;
                 let mut tape = Tape::new();
                 plan.read_into(&bytes, head.form(), &mut tape).unwrap();

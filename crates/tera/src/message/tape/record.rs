@@ -80,7 +80,7 @@ impl<'t> TapeSink<'t> {
 impl<'d, 'n> Sink<'d, 'n> for TapeSink<'_> {
     const FIXED: bool = false;
 
-    /// They stay bytes until they are requested.
+    /// Fixed-size fields stay bytes until they are requested.
     #[inline(always)]
     fn fixed(&mut self, _: &'n Plan, _: &'n [Fixed], _: &'d [u8], _: usize) {}
 

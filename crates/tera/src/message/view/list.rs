@@ -147,7 +147,7 @@ pub struct Elements<'v, 'd, 'p> {
     view: &'v View<'d, 'p>,
     /// The array or row.
     list: Option<&'p Field>,
-    /// The fields of the current element; for a row, its own, with the start of their scope.
+    /// The fields of the current element, or of the row itself, with the start of their scope.
     place: RecordLocation,
     /// The scope of an element.
     scope: u32,
@@ -186,7 +186,7 @@ struct Progress {
 }
 
 impl<'v, 'd, 'p> Elements<'v, 'd, 'p> {
-    /// Advances to the next element, and returns its record.
+    /// Advances to the next element and returns its record.
     #[inline(always)]
     fn step(&mut self) -> Option<Result<RecordView<'v, 'd, 'p>>> {
         let left = self.left.checked_sub(1)?;
@@ -221,7 +221,7 @@ impl<'v, 'd, 'p> Elements<'v, 'd, 'p> {
         self.follow().map_err(|error| self.ended(error))
     }
 
-    /// Ends the iteration, and adds the name of the list to the error.
+    /// Ends the iteration and adds the name of the list to the error.
     #[cold]
     fn ended(&mut self, error: Error) -> Error {
         self.left = 0;

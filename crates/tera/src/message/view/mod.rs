@@ -29,8 +29,8 @@ pub use list::ListView;
 /// texts, bytes or lists is validated as a whole when its first element is read: elements can share
 /// those, and nothing else would bound the work of walking them all.
 ///
-/// To find a fixed-size field after a body of variable length, which few definitions have, the
-/// bodies before it are read.
+/// Few definitions have a fixed-size field after a body of variable length. To find such a field,
+/// the bodies before it are read.
 ///
 /// Records and lists borrow from the view (`'v`), texts and bytes from the message (`'d`), and
 /// names from the plan (`'p`). Texts, bytes and names can outlive the view.
@@ -81,8 +81,8 @@ impl<'d, 'p> View<'d, 'p> {
         Ok(view)
     }
 
-    /// Validates a whole message, and returns a view of it with notes on it. No request to this
-    /// view fails, and no list is validated again.
+    /// Validates a whole message and returns a view of it with notes. No request to this view
+    /// fails, and no list is validated again.
     #[inline]
     pub fn checked(plan: &'p Plan, message: &'d [u8], form: HeaderForm) -> Result<(Self, Notes)> {
         let notes = plan.check(message, form)?;
@@ -205,7 +205,7 @@ impl<'v, 'd, 'p> RecordView<'v, 'd, 'p> {
         }
     }
 
-    /// Reads any other field, and adds its name to errors.
+    /// Reads any other field and adds its name to errors.
     // Inlined so that errors and pieces stay in registers: writing a result to memory in one
     // function and reading parts of it in another would stall.
     #[inline(always)]

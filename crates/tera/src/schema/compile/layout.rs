@@ -1,4 +1,4 @@
-//! Assigns positions in a scope, and produces its steps in byte order.
+//! Assigns positions in a scope and produces its steps in byte order.
 
 use core::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::schema::problem::ProblemKind;
 const MAX_BYTES: usize = 65_531;
 
 impl Compiler<'_> {
-    /// Assigns every part of a scope its position, and adds the steps in byte order.
+    /// Assigns every part of a scope its position and adds the steps in byte order.
     pub(super) fn layout(&mut self, wire: &[Wire], record: usize, single: bool) -> Layout {
         let start = self.ops.len();
         // The language has no lines for the words of an element that is a plain value.
@@ -156,7 +156,7 @@ impl Compiler<'_> {
         if !placed {
             // Only a single word has a known size when no field matches.
             let error = pair;
-            let message = "no field for this line".to_owned();
+            let message = "no field belongs to this line".to_owned();
             let help = "its two bytes are read and ignored, and written as zero";
             let help = (!error).then_some(help);
             self.say(ProblemKind::OrphanMeta, error, line, message, help);

@@ -91,7 +91,7 @@ pub(crate) fn depends_on_patch(lines: &[Line], dialect: Dialect, plan: &Plan) ->
         matches!(field.kind, FieldKind::Scalar { scalar: Scalar::SkillId | Scalar::SkillId32, .. })
     };
     lines.iter().any(|line| line.range.is_some())
-        // They are narrow before `WIDE_SKILLS`.
+        // Skill IDs are narrow before `WIDE_SKILLS`.
         || dialect == Dialect::Proto && plan.fields.iter().any(is_skill)
 }
 
@@ -236,7 +236,7 @@ impl Compiler<'_> {
             self.emit(record);
             range(start, self.ops.len())
         });
-        // Its links or header, and its fixed part. Steps that take no bytes are counted only if
+        // The links or header, and the fixed part. Steps that take no bytes are counted only if
         // there are many of them, so that a crafted definition cannot produce a large tree from few
         // bytes.
         let cost = (layout.size + index(LINKS)).max(range_len(&layout.wire) / STEPS_A_BYTE);

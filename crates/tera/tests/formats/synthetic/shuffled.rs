@@ -6,7 +6,7 @@ use worldwire_tera::schema::Plan;
 use worldwire_tera::schema::plan::{Field, FieldKind, Spot, TextPlace};
 use worldwire_tera::types::Scalar;
 
-/// Bytes after every fixed part, where words of no field may be.
+/// Bytes after every fixed part, which may hold words that belong to no field.
 const ROOM: usize = 24;
 
 /// A message with a 4-byte header; `None` if the layout requires an order or space runs out.

@@ -164,7 +164,7 @@ impl Collector {
 }
 
 impl Numbers {
-    /// Adds the key built from the numbers to the ring, if there is one.
+    /// Builds a key from the numbers, if there are any, and adds it to the ring.
     fn finish(&self, kind: ServerKind, ring: &mut KeyRing) -> Result<(), (&Location, KeyFault)> {
         let other = self.a.location().or_else(|| self.x.location());
         let (n_place, n) = match &self.n {

@@ -91,7 +91,7 @@ pub enum KeyFault {
         found: &'static str,
     },
     /// An unknown name under `uru`, probably misspelt.
-    #[error("unknown key; wanted one of {wanted}")]
+    #[error("unknown key; use one of {wanted}")]
     UnknownKey {
         /// The valid names.
         wanted: &'static str,

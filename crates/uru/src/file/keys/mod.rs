@@ -1,4 +1,4 @@
-//! A shard's key files: all known formats are read, most are written.
+//! A shard's key files: reads all known formats, and writes most of them.
 //!
 //! [`KeyRing::parse`] detects the format from the content, not the file name:
 //!
@@ -69,8 +69,8 @@ use collect::Collector;
 
 /// The known keys of one shard.
 ///
-/// A server needs its private keys, a client the public ones, a capture decoder the private ones. A
-/// private key includes the public one.
+/// A server or a capture decoder needs the private keys, a client the public ones. A private key
+/// includes the public one.
 #[derive(Clone, Debug, Default)]
 pub struct KeyRing {
     /// In the order of [`ServerKind::ALL`].
@@ -129,8 +129,8 @@ impl KeyRing {
         self.servers[at] = Some(Box::new(Entry::Private(key)));
     }
 
-    /// Adds the public key of a server, replacing everything known for that server. A private key
-    /// that it belongs to is kept.
+    /// Adds the public key of a server, replacing everything known for that server except the
+    /// matching private key.
     pub fn insert_public(&mut self, key: PublicKey) {
         let known = self.private(key.kind()).is_some_and(|private| *private.public() == key);
         if !known {

@@ -83,7 +83,7 @@ impl<'a> Source<'a> {
         collector: &mut Collector,
     ) {
         let Some(sessions) = value.get_ref().as_array() else {
-            let wanted = "tables with two brackets, [[uru.session]]";
+            let wanted = "tables in double brackets, [[uru.session]]";
             return collector.fault(location, wrong_type(wanted, value));
         };
         for session in sessions {

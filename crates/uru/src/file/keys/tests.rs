@@ -245,10 +245,10 @@ fn errors_in_tables() {
              secret = \"\"\n  x = \"AAAA\"\n"
         ),
         "line 4, column 9: uru.droid: wanted a string of hex digits, found integer\n\
-         line 5, column 1: uru.gatekeper: unknown key; wanted one of gatekeeper, auth, game, csr, \
+         line 5, column 1: uru.gatekeper: unknown key; use one of gatekeeper, auth, game, csr, \
          droid, session\n\
          line 7, column 5: uru.auth.n: wanted a string in base64, found array\n\
-         line 8, column 1: uru.auth.secret: unknown key; wanted one of n, a, x\n\
+         line 8, column 1: uru.auth.secret: unknown key; use one of n, a, x\n\
          line 9, column 7: uru.auth.x: wanted 64 bytes, found 3"
     );
     assert_eq!(lines("uru = 5"), "line 1, column 7: uru: wanted a table, found integer");
@@ -260,7 +260,7 @@ fn errors_in_tables() {
     );
 }
 
-/// Generated files with very many errors: the list and the work are bounded.
+/// For generated files with very many errors, both the list and the work are bounded.
 #[test]
 fn errors_are_bounded() {
     let texts = [

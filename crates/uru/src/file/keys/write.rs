@@ -46,7 +46,7 @@ impl KeyFileFormat {
 }
 
 impl KeyRing {
-    /// Writes the keys that the format can express. Equal rings give equal texts.
+    /// Writes the keys that the format can express. Equal rings produce equal texts.
     ///
     /// Server formats get key pairs and omit servers whose secret is unknown; client formats get
     /// public keys. Keys of the defunct CSR server are written only to TOML and C, the droid key

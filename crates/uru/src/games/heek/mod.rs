@@ -65,7 +65,7 @@ struct Player {
 pub(super) struct Heek {
     phase: Phase,
     deadline: Option<Duration>,
-    /// The number of the running game, or of the last one.
+    /// The number of the running game or of the last one.
     game: u32,
     pool: u32,
     /// Whether several candidates had the same number of wins.
@@ -73,7 +73,7 @@ pub(super) struct Heek {
     /// The choice that won the game, until the winner is shown.
     won_with: Option<HeekChoice>,
     seats: [Option<u32>; SEATS],
-    /// Seated players, and players who stood up during the current game.
+    /// Seated players and players who stood up during the current game.
     players: BTreeMap<u32, Player>,
     /// Seats to be cleaned up by the next owner, because nobody was left to do it.
     drops: BTreeSet<u8>,
@@ -134,7 +134,7 @@ impl Heek {
         Ok(())
     }
 
-    /// Handles a player who stands up, but stays in the game.
+    /// Handles a player who stands up but stays in the game.
     fn stand_up(&mut self, table: &mut Table<'_>, from: u32) -> Result<(), Refused> {
         let Some(seat) = self.seat_of(from) else {
             return Err(Refused::state("the player is not seated"));
@@ -276,13 +276,13 @@ impl Heek {
             Phase::Idle | Phase::Open | Phase::Countdown => false,
         };
         if !fits {
-            return Err(Refused::state("no such sequence is awaited"));
+            return Err(Refused::state("the game is not waiting for this sequence"));
         }
         self.proceed(table);
         Ok(())
     }
 
-    /// Handles the end of a sequence, or of its time limit.
+    /// Handles the end of a sequence or of its time limit.
     fn proceed(&mut self, table: &mut Table<'_>) {
         match self.phase {
             Phase::Idle | Phase::Open => self.deadline = None,
@@ -339,7 +339,7 @@ impl Heek {
         self.seats.iter().position(|seat| *seat == Some(player))
     }
 
-    /// A player's points, and rank among the seated players.
+    /// A player's points and rank among the seated players.
     fn score(&self, player: u32) -> (u32, u32) {
         let points = |player: u32| self.players.get(&player).map_or(0, |player| player.points);
         let own = points(player);
@@ -374,15 +374,15 @@ impl Heek {
 pub(super) fn check(message: &ClientMessage<'_>) -> Result<(), Refused> {
     match message {
         ClientMessage::PlayGame(sit) => {
-            check_range("position", "a seat, 0 to 4", 0..=4, sit.position)?;
+            check_range("position", "a seat from 0 to 4", 0..=4, sit.position)?;
             check_text("name", &sit.name)
         }
         ClientMessage::StandUp(_) => Ok(()),
         ClientMessage::Choose(choose) => {
-            check_range("choice", "a choice, 0 to 2", 0..=2, choose.choice.0)
+            check_range("choice", "a choice from 0 to 2", 0..=2, choose.choice.0)
         }
         ClientMessage::SeqFinished(finished) => {
-            check_range("sequence", "a sequence, 0 to 2", 0..=2, finished.sequence.0)
+            check_range("sequence", "a sequence from 0 to 2", 0..=2, finished.sequence.0)
         }
     }
 }

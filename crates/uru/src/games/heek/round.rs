@@ -21,7 +21,8 @@ fn beats(choice: HeekChoice, other: HeekChoice) -> bool {
 }
 
 impl Heek {
-    /// The score of each choice: the number of choices that it beats, less the number that beat it.
+    /// Plays a round. The score of a choice is the number of choices that it beats, less the number
+    /// that beat it.
     pub(super) fn play_round(&mut self, table: &mut Table<'_>) {
         self.send_interface(table, false);
         let choosers: Vec<_> = self.choosers().collect();

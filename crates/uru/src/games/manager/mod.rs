@@ -35,11 +35,11 @@ pub struct GamePlayer {
     pub is_admin: bool,
 }
 
-/// A request to the server, or a report.
+/// A request to the server or a report.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum GameEvent {
-    /// Carry out a request to the store of marker games, and pass the answer to
+    /// Carry out a request to the store of marker games and pass the answer to
     /// [`GameManager::marker_answer`].
     Markers {
         /// The number of the request.
@@ -64,7 +64,7 @@ pub enum GameEvent {
         /// The member.
         player_id: u32,
     },
-    /// A member has left a game, in which others remain.
+    /// A member has left a game in which others remain.
     Left {
         /// The game.
         game_id: u32,
@@ -124,7 +124,7 @@ enum Rules {
     VarSync(VarSync),
 }
 
-/// A marker game that the store opens.
+/// A marker game that the store is opening.
 #[derive(Clone, Copy, Debug)]
 struct Opening {
     player: u32,
@@ -183,7 +183,7 @@ impl GameManager {
         }
     }
 
-    /// Removes a player who left the age, from all games.
+    /// Removes a player who left the age from all games.
     pub fn leave(&mut self, now: Duration, player_id: u32) {
         self.senders.remove(&player_id);
         self.opening.retain(|_, opening| opening.player != player_id);
@@ -344,7 +344,7 @@ impl GameManager {
             (Rules::Marker(rules), GameBody::MarkerClient(message)) => {
                 let bound = self.config.bounds.waiting;
                 if rules.waiting() >= bound {
-                    return Err(Refused::limit("waiting answers of a marker game", bound));
+                    return Err(Refused::limit("answers waiting in a marker game", bound));
                 }
                 match rules.receive(from.id, from.is_admin, message)? {
                     Step::Answer(answer) => rules.push_answer(answer),
@@ -437,7 +437,7 @@ impl GameManager {
 const INVITE: u32 = 1;
 
 impl Game {
-    /// The rules, and the table that they use.
+    /// The rules and the table that they use.
     fn table<'g>(
         &'g mut self,
         now: Duration,
@@ -448,7 +448,7 @@ impl Game {
         (rules, Table { now, game_id, members, owner: *owner, out })
     }
 
-    /// Whether it accepts messages. A deleted marker game only waits for its last answer.
+    /// Whether the game accepts messages. A deleted marker game only waits for its last answer.
     fn is_open(&self) -> bool {
         !matches!(&self.rules, Rules::Marker(rules) if rules.is_deleted())
     }

@@ -22,7 +22,7 @@ use crate::games::{GameBody, GameHeader, GameScope, GameType};
 use crate::types::{TransId, Uuid};
 
 impl GameManager {
-    /// Handles a message to the manager itself. Only these are answered if they fail.
+    /// Handles a message to the manager itself. Only such messages are answered if they fail.
     pub(super) fn request(
         &mut self,
         now: Duration,
@@ -40,7 +40,7 @@ impl GameManager {
         };
         let named = |why: Refused| why.about(format!("Manager.{name}"));
         if trans_id.0 == 0 {
-            return Err(named(Refused::value("transId", "a transaction to answer", 0)));
+            return Err(named(Refused::value("transId", "a transaction ID other than 0", 0)));
         }
         let message = decode(None, buffer).map_err(named)?;
         let GameBody::ManagerClient(message) = message.body else { return Ok(()) };
@@ -132,7 +132,7 @@ impl GameManager {
         *shown_type = game.rules.game_type().id();
         if let Rules::Marker(rules) = &game.rules {
             if !is_member {
-                let error = Error::invalid("the marker game of another player");
+                let error = Error::invalid("the marker game belongs to another player");
                 let why = Refused::new(RefusedClass::NotMember, error);
                 return Err(why.answered(GameResult::NoInvite));
             }
@@ -165,7 +165,7 @@ impl GameManager {
         let bound = self.config.bounds.own_games;
         match self.games.values().filter(is_own).count() < bound {
             true => Ok(()),
-            false => Err(Refused::limit("games that a player has made or joined", bound)),
+            false => Err(Refused::limit("games that a player has created or joined", bound)),
         }
     }
 
@@ -299,7 +299,7 @@ impl GameManager {
         }
     }
 
-    /// Handles the member of a marker game who joins it again.
+    /// Handles the member of a marker game joining it again.
     fn reopen(
         &mut self,
         game_id: u32,
@@ -311,7 +311,7 @@ impl GameManager {
             return Ok(());
         };
         if rules.waiting() >= bound {
-            return Err(Refused::limit("waiting answers of a marker game", bound));
+            return Err(Refused::limit("answers waiting in a marker game", bound));
         }
         let ticket = take_ticket(&mut self.next_ticket);
         rules.push_waiting(ticket, Asked::Reopen(trans_id));
@@ -364,11 +364,11 @@ fn new_rules(game_type: GameType, data: &CreateData<'_>) -> Result<Rules, Refuse
         (GameType::Heek, CreateData::Nothing { .. }) => Ok(Rules::Heek(Box::default())),
         (GameType::VarSync, CreateData::Nothing { .. }) => Ok(Rules::VarSync(VarSync::default())),
         (GameType::Marker, CreateData::Marker(_)) => {
-            Err(failed(Refused::value("options", "a request to make a marker game", "Common")))
+            Err(failed(Refused::value("options", "a request to create a marker game", "Common")))
         }
         _ => {
             let wanted = format!("the create data of {}", game_type.name());
-            let error = Error::malformed(wanted, "data of another length").inside("createData");
+            let error = Error::malformed(wanted, "data of a different length").inside("createData");
             Err(failed(Refused::new(RefusedClass::BadCreateData, error)))
         }
     }

@@ -32,7 +32,7 @@ pub mod server {
 
         /// The order of the cloths for the new game. Sent to all members.
         4 ClothOrder {
-            /// A permutation of 0 to 6; the first one is to be touched first.
+            /// A permutation of 0 to 6; the first one must be touched first.
             order "order": Array<u8, 7>,
         }
 

@@ -74,7 +74,7 @@ pub mod client {
             name "name": GameText<'a, NAME_UNITS>,
         }
 
-        /// Stands up, without leaving the game.
+        /// Stands up without leaving the game.
         4 StandUp {}
 
         /// Chooses; another choice during the same countdown replaces it.

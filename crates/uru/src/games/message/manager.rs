@@ -1,4 +1,4 @@
-//! Messages to and from the game manager itself, which creates and joins games.
+//! Messages to and from the game manager itself, through which players create and join games.
 
 use worldwire_core::{wire_enum, wire_flags};
 

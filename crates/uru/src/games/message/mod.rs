@@ -230,7 +230,7 @@ impl Table {
         GameBody::info(self, sender)
     }
 
-    /// The table that has a message number; `None` if the type of the game must be known for that.
+    /// The table that has a message number; `None` if that depends on the unknown type of the game.
     fn find(scope: GameScope, sender: Side, number: u32) -> Option<Self> {
         match scope {
             GameScope::Manager => Some(Self::Manager),
@@ -250,8 +250,8 @@ pub const fn own_numbers(sender: Side) -> u32 {
     }
 }
 
-/// The messages that one side sends to or from the game manager or a game: those of every game
-/// first, then the game's own.
+/// The messages that one side sends to or from the game manager or a game: first those that every
+/// game has, then the game's own.
 #[must_use]
 pub fn tables(scope: GameScope, sender: Side) -> Vec<&'static [MessageInfo]> {
     match scope {
@@ -304,11 +304,11 @@ impl GameHeader {
 }
 
 impl<'d> GameMessage<'d> {
-    /// Decodes the message that fills the reader. The bytes do not reveal the type of the game:
-    /// `game` is the one in its `GameInstance`.
+    /// Decodes the message that fills the reader. The bytes do not reveal the type of the game, so
+    /// `game` must be the type in its `GameInstance`.
     ///
     /// A trace sees `game`, `messageId`, `transId`, `gameId`, `size` and `fields`; if the type is
-    /// needed but unknown, `body` instead of the fields.
+    /// needed but unknown, it sees `body` instead of `fields`.
     ///
     /// # Errors
     /// Incomplete if bytes are missing; malformed for a wrong size, an unknown number or bytes that
@@ -369,8 +369,8 @@ impl<'d> GameMessage<'d> {
     /// Encodes the message with its header.
     ///
     /// # Errors
-    /// Value, if a field cannot be encoded, or the message belongs to the manager and has the ID of
-    /// a game, or the other way round; the limit of [`MAX_BYTES`].
+    /// Value, if a field cannot be encoded, a message of the manager has the ID of a game, or a
+    /// message of a game does not; the limit of [`MAX_BYTES`].
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         let is_manager =
             matches!(self.body, GameBody::ManagerClient(_) | GameBody::ManagerServer(_));

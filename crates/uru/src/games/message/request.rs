@@ -47,7 +47,7 @@ pub enum CreateData<'a> {
         /// Whether that byte is present.
         filler: bool,
     },
-    /// Data of the wrong length, or for an unknown type of game.
+    /// Data of the wrong length or for an unknown type of game.
     Other(Cow<'a, [u8]>),
 }
 
@@ -155,7 +155,7 @@ impl<'a> CreateData<'a> {
         }
     }
 
-    /// Checks that the data belongs to the type of the game, as decoding would read it.
+    /// Checks that the data is what decoding yields for this type of game.
     fn belongs(&self, game_type: Uuid) -> Result<()> {
         let fits = match (self, GameType::of(game_type)) {
             (Self::Marker(_), of) => of == Some(GameType::Marker),
@@ -168,7 +168,7 @@ impl<'a> CreateData<'a> {
         if fits {
             return Ok(());
         }
-        let error = Error::value("the data of this type of game", "the data of another type");
+        let error = Error::value("data for this type of game", "data for another type");
         Err(error.inside(DATA).hint("write the bytes as {\"$hex\": \"00\"}"))
     }
 

@@ -33,7 +33,7 @@ pub mod client {
         /// Requests all variables. `AllVarsSent` follows the last one.
         5 RequestAllVars {}
 
-        /// Creates a text variable, unless one of this name exists.
+        /// Creates a text variable, unless one with this name exists.
         6 CreateStringVar<'a> {
             /// The name.
             name "name": GameText<'a, TEXT_UNITS>,
@@ -41,7 +41,7 @@ pub mod client {
             value "value": GameText<'a, TEXT_UNITS>,
         }
 
-        /// Creates a number variable, unless one of this name exists.
+        /// Creates a number variable, unless one with this name exists.
         7 CreateNumericVar<'a> {
             /// The name.
             name "name": GameText<'a, TEXT_UNITS>,

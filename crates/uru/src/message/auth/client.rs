@@ -201,7 +201,7 @@ messages! {
         node_id "nodeId": u32,
     }
 
-    /// Changes fields of a vault node: the given fields are replaced, all others are kept.
+    /// Changes fields of a vault node: the given fields are replaced, and all others are kept.
     27 VaultNodeSave<'a> {
         trans_id "transId": TransId,
         /// The node.
@@ -254,7 +254,7 @@ messages! {
         age_user_name "ageUserName": Str<'a, 260>,
         /// The description.
         age_description "ageDescription": Str<'a, 1_024>,
-        /// The number that distinguishes instances of the same name; negative for "next".
+        /// The number that distinguishes instances with the same name; negative for "next".
         age_sequence_number "ageSequenceNumber": i32,
         /// The language; -1 for none.
         age_language "ageLanguage": i32,

@@ -1,4 +1,4 @@
-//! The fields of each class.
+//! Inspects the fields of each class.
 
 use worldwire_core::{Error, Field, Limits, Reader, Writer};
 
@@ -66,7 +66,7 @@ impl Lint {
             }
             NetMessage::GameMessageDirected(directed) => {
                 let payload = self.game(&directed.game, limits);
-                self.remark_if(directed.receivers.is_empty(), "directed message without players");
+                self.remark_if(directed.receivers.is_empty(), "a directed message without players");
                 let odd = payload.is_some_and(|payload| !is_directed(&payload));
                 self.remark_if(odd, "a payload that is never directed to players");
             }
@@ -99,14 +99,14 @@ impl Lint {
         paging.rooms.iter().for_each(|room| self.page(&room.location));
     }
 
-    /// A page that a client loads.
+    /// Inspects a page that a client loads.
     fn page(&mut self, location: &Location) {
         if location.sequence_number.page().is_none() {
             self.remark(format!("page {} does not exist", shown(location.sequence_number)));
         }
     }
 
-    /// Reports bits other than the known ones, which no sender sets.
+    /// Reports unknown bits, which no sender sets.
     fn unknown_bits(&mut self, what: &str, bits: u32, known: u32) {
         let unknown = bits & !known;
         if unknown != 0 {
@@ -201,7 +201,7 @@ impl Lint {
         );
     }
 
-    /// The object must be a clone that the sender made.
+    /// Reports an object that is not a clone created by the sender.
     fn own_clone(&mut self, header: &NetHeader, object: &Uoid<'_>) {
         let made_by = object.clone.map(|ids| ids.player_id);
         let own = header.player_id.is_none_or(|player| made_by == Some(player));
@@ -212,7 +212,7 @@ impl Lint {
         let (length, count) = (stream.uncompressed_length() as usize, stream.as_bytes().len());
         match stream.compression() {
             Compression::None | Compression::Dont => {
-                // Servers compress less, and write the size where clients write 0.
+                // Servers compress less and write the size where clients write 0.
                 let long = stream.compression() == Compression::None && count > 255;
                 self.remark_if(self.is_client() && long, "more than 255 bytes without compression");
                 let odd = length != 0 && (length != count || self.is_client());
@@ -242,7 +242,7 @@ impl Lint {
         Some(payload)
     }
 
-    /// Inspects a net message with a Plasma message and returns the latter.
+    /// Inspects a net message and returns the Plasma message in it.
     fn wrapped<K: Payload>(
         &mut self,
         header: &NetHeader,
@@ -348,7 +348,7 @@ impl Lint {
         self.remark_if(!one, "a server reply without exactly one receiver");
     }
 
-    /// The reserved fields of a brain.
+    /// Inspects the reserved fields of a brain.
     fn brain(&mut self, brain: &ArmatureBrain<'_>) {
         let is_zero = brain.reserved1 == 0
             && brain.key.is_none()
@@ -360,7 +360,7 @@ impl Lint {
 
     fn chat(&mut self, header: &NetHeader, chat: &KiMsg<'_>) {
         self.remark_if(!chat.text.is_canonical(), "text that is not encoded as clients encode it");
-        self.remark_if(chat.text.to_text().contains('\0'), "text with a zero character");
+        self.remark_if(chat.text.to_text().contains('\0'), "text with a NUL character");
         self.unknown_bits("chat flags", chat.flags.0, KNOWN_CHAT);
         let admin = chat.flags.contains(ChatFlags::Admin) && self.is_client();
         self.remark_if(admin, "chat marked as an administrator's");
@@ -450,8 +450,8 @@ fn brain<'b, 'd>(object: &'b AvatarObject<'d>) -> Option<&'b ArmatureBrain<'d>> 
     }
 }
 
-/// Whether both messages of a brain are the class index of null, where a boolean belongs. Readers
-/// take the first one for two booleans.
+/// Whether both messages of a brain are encoded as the class index of null where a boolean belongs.
+/// Readers take the first index for two booleans.
 fn has_bare_nulls(object: &AvatarObject<'_>) -> bool {
     let generic = match object {
         AvatarObject::AvBrainGeneric(generic) => generic,

@@ -1,4 +1,4 @@
-//! Messages of all services, and connect packets.
+//! Inspects messages of all services, and connect packets.
 
 use worldwire_core::{Limits, Reader, Side, Tree, Value};
 
@@ -25,7 +25,7 @@ const UNUSED_BY_CLIENTS: [&str; 16] = [
     "AccountExistsRequest",
     "AgeRequestEx",
 ];
-/// Messages that servers never send, or only in reply to those.
+/// Messages that servers never send, or send only in reply to `UNUSED_BY_CLIENTS`.
 const UNUSED_BY_SERVERS: [&str; 13] = [
     "AcctCreateReply",
     "AcctSetRolesReply",
@@ -68,7 +68,7 @@ pub fn lint_frame(service: Service, sender: Side, message: &[u8], limits: &Limit
     {
         remark_if(result == NetError::Pending, "the result Pending, which is never sent");
         let misread = result == NetError::VaultNodeNotFound && NEVER_NOT_FOUND.contains(&name);
-        remark_if(misread, "the result VaultNodeNotFound, which clients take for success here");
+        remark_if(misread, "the result VaultNodeNotFound, which clients mistake for success here");
     }
     remarks
 }

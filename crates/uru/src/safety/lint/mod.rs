@@ -137,7 +137,7 @@ impl Lint {
     fn message(&mut self, message: &NetMessage<'_>, limits: &Limits) {
         if let Some(info) = u16::try_from(message.class()).ok().and_then(class_info) {
             if info.sender.is_some_and(|sender| sender != self.sender) {
-                self.remark(format!("a {} does not send this class", self.sender));
+                self.remark(format!("{}s do not send this class", self.sender));
             }
             self.remark_if(!info.is_used, "this class is unused");
         }
@@ -171,7 +171,7 @@ impl Lint {
         self.remark_if(account, "an account UUID, which must not be shared");
     }
 
-    /// Flags that depend on the class of the message.
+    /// Inspects the flags that depend on the class of the message.
     fn flags(&mut self, flags: NetFlags, message: &NetMessage<'_>) {
         for (flag, name, belongs) in OF_CLASSES {
             if flags.contains(flag) && !belongs(message) {
@@ -224,7 +224,7 @@ mod tests {
         let odd = ["unknown flags 0x80000000", "without a player"];
         assert_eq!(remarks("ad020100068000f1536590d00300"), odd);
         // A class that only servers send, and a flag that is unused.
-        let odd = ["a client does not send this class"];
+        let odd = ["clients do not send this class"];
         assert_eq!(remarks("b8020110060000f1536590d0030087d6120000000000"), odd);
         // A lock request that ends within the timestamp.
         let odd = remarks("7d020110060000f153");

@@ -1,4 +1,4 @@
-//! Every text, object and boolean of a message, wherever it is.
+//! Inspects every text, object and boolean of a message, wherever it is.
 
 use worldwire_core::{Limits, Reader};
 
@@ -31,7 +31,7 @@ impl Lint {
 /// A guard that stops at an odd value, so that the refusal names its path.
 struct Odd {
     inflater: Inflater,
-    /// How many odd values to pass over first.
+    /// The number of odd values to skip first.
     skip: usize,
     /// What is wrong with the value.
     found: Option<String>,
@@ -61,9 +61,9 @@ impl Guard for Odd {
             let read_as = String::from_utf8_lossy(text.stored());
             format!("the first byte is 0x80 or higher; clients read {read_as:?}")
         })?;
-        self.report_if(text.to_bytes().contains(&0), || "a text with a zero byte".to_owned())?;
+        self.report_if(text.to_bytes().contains(&0), || "text with a NUL byte".to_owned())?;
         let usual = text.form() == SafeForm::Inverted || text.is_misread();
-        self.report_if(!usual, || "a text that is not encoded as clients encode it".to_owned())
+        self.report_if(!usual, || "text that is not encoded as clients encode it".to_owned())
     }
 
     fn boolean(&mut self, is_canonical: bool) -> Result<(), Reason> {
@@ -84,7 +84,7 @@ impl Guard for Odd {
         })?;
         let class = uoid.class_index;
         self.report_if(class >= 0x200, || {
-            format!("an object of class 0x{class:04x}; those of objects are below 0x0200")
+            format!("an object of class 0x{class:04x}; the classes of objects are below 0x0200")
         })?;
         let flags = uoid.location.flags;
         let is_global = number.0 >= 0xff00_0000;
@@ -104,7 +104,7 @@ impl Guard for Odd {
         })?;
         let Some(ids) = uoid.clone else { return Ok(()) };
         self.report_if(ids.id == 0, || "clone IDs with the number 0".to_owned())?;
-        self.report_if(ids.player_id == 0, || "a clone that no player made".to_owned())?;
+        self.report_if(ids.player_id == 0, || "a clone that no player created".to_owned())?;
         let filler = ids.filler;
         self.report_if(filler != 0, || format!("{filler} in the reserved field of the clone IDs"))
     }

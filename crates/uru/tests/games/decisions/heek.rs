@@ -144,7 +144,7 @@ fn g_42_points_stay_between_zero_and_what_is_believed() {
     stand_up(&mut world, A, game);
     sit(&mut world, A, game, 0, 500);
     assert_eq!(scores(&world.take(A)), [(0, 2), (0, 2)]);
-    // Afterwards the claimed ones do.
+    // Afterwards, the claimed points count.
     world.take(B);
     stand_up(&mut world, A, game);
     stand_up(&mut world, B, game);
@@ -211,7 +211,7 @@ fn g_45_newcomers_are_sent_no_seats() {
 }
 
 /// A wins with rock and scissors, and then reaches three with paper although the last choice of the
-/// game is another one.
+/// game is a different one.
 #[test]
 fn g_46_the_colour_of_the_win_is_the_one_that_reached_three() {
     let (mut world, game) = table(&[A, B]);
@@ -297,7 +297,7 @@ fn equal_candidates_play_on() {
     finish(&mut world, A, game, 1);
     assert!(!world.names(A).contains(&"GameWin"));
     world.take(D);
-    // B gets ahead.
+    // B takes the lead.
     round(&mut world, game, &[(A, 0), (B, 1), (D, 0)]);
     finish(&mut world, A, game, 1);
     assert!(world.names(A).contains(&"GameWin"));
@@ -314,7 +314,7 @@ fn a_candidate_who_stands_up_does_not_win() {
     }
     stand_up(&mut world, B, game);
     world.take(A);
-    // The remaining candidate wins after the next round, even if another player wins that.
+    // The remaining candidate wins after the next round, even if another player wins that round.
     round(&mut world, game, &[(A, 0), (D, 1)]);
     finish(&mut world, A, game, 1);
     assert!(world.names(A).contains(&"GameWin"));

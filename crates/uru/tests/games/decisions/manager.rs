@@ -119,7 +119,8 @@ fn g_07_a_member_who_joins_again_is_told_alone() {
         assert_eq!(world.names(B), [""; 0]);
         assert_eq!(world.games.games().next().unwrap().2, [A, B]);
     }
-    // The others' variables and the owner's order.
+    // A rejoining owner gets PlayerJoined and OwnerChange before the variables; others get them
+    // after.
     let mut world = World::new();
     let id = world.join(A, GameType::VarSync, 255);
     world.send(A, id, "VarSync.CreateNumericVar", json!({"name": "x", "value": 1.0}));
@@ -177,7 +178,7 @@ fn g_09_texts_that_harm_clients_are_refused() {
     assert_eq!(world.names(A), ["GameNameChanged"]);
 }
 
-/// Bytes after the end of a text reach nobody, and are not stored.
+/// Bytes after the end of a text are neither forwarded nor stored.
 #[test]
 fn g_09_uninitialised_memory_reaches_nobody() {
     let mut world = World::new();
@@ -254,7 +255,7 @@ fn g_13_senders_are_slowed_down() {
     assert_eq!((world.take(A).len(), world.dropped.len()), (399, 0));
     world.send(A, game, "VarSync.RequestAllVars", json!({}));
     assert_eq!(world.refused(), RefusedClass::Limit);
-    // A request is answered all the same, and other players are not affected.
+    // A request is still answered, and other players are not affected.
     world.send_in(A, 12, 0, "Manager.JoinGame", join(GameType::Heek, 0));
     assert_eq!((result(&mut world, A), world.refused()), ((12, 5), RefusedClass::Limit));
     world.join(B, GameType::Heek, 0);

@@ -21,7 +21,7 @@ fn add(name: &str) -> Json {
     json!({"x": 1.0, "y": -2.5, "z": 3.0, "name": name, "age": "city"})
 }
 
-/// A new game of A, and its template.
+/// A new game created by A, and its template.
 fn made(world: &mut World, kind: u8) -> (u32, String) {
     let game = world.open(A, "", kind);
     let got = world.take(A);

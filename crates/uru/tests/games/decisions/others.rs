@@ -185,7 +185,7 @@ fn g_32_ownership_of_variables_passes_on() {
     for player in [A, B, D] {
         world.take(player);
     }
-    // Only if the owner leaves.
+    // Ownership passes on only if the owner leaves.
     world.leave(D);
     assert_eq!((world.names(A), world.names(B)), (vec!["PlayerLeft"], vec!["PlayerLeft"]));
     world.leave(A);

@@ -7,7 +7,7 @@ use worldwire_uru::games::message::heek::{HeekChoice, HeekCountdown, HeekLight};
 
 use super::Sent;
 
-/// What is going on at a table.
+/// The current phase at a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum Now {
     #[default]
@@ -20,7 +20,7 @@ enum Now {
     Winner,
 }
 
-/// A player's account in the game that runs.
+/// A player's account in the running game.
 #[derive(Clone, Debug, Default)]
 struct Account {
     player: u32,
@@ -220,7 +220,7 @@ impl Bench {
             }
             _ => {}
         }
-        // Without a game, nothing is kept of those who do not sit.
+        // Without a game, nothing is kept about players who are not seated.
         if self.now == Now::Nothing {
             self.rest();
         }

@@ -21,7 +21,7 @@ use worldwire_uru::types::{TransId, Uuid};
 use crate::world::{OPERATIONS, PLAYERS, World, encoded, join, markers, rounds};
 use small::{Climb, Door, Hunt, Shelf, Store, Xo};
 
-/// What a player is sent, in the order of sending.
+/// The messages that players are sent, in the order of sending.
 type Sent = Vec<(u32, GameBody<'static>)>;
 
 /// A game in the model.
@@ -271,8 +271,8 @@ impl Model {
     }
 
     /// Ends all games without any message while a player's messages to a marker game are handled.
-    /// Returns the answers to them, and the stores that may result, with the number of answers so
-    /// far.
+    /// Returns the answers to these messages, and the stores that may result, each with the number
+    /// of answers sent until then.
     fn kill(&mut self, player: u32, burst: &[GameMessage<'static>]) -> (Sent, Vec<(usize, Store)>) {
         let mut stores = vec![(0, self.store.clone())];
         for message in burst {
@@ -310,8 +310,8 @@ pub(crate) enum Operation {
     Wait {
         milliseconds: u64,
     },
-    /// The server is killed, and started again, while it handles the messages of a player who changes
-    /// a marker game, if anybody plays one.
+    /// The server is killed and restarted while it handles the messages of a player who changes a
+    /// marker game, if anyone plays one.
     Kill {
         game: usize,
         seed: u64,
@@ -345,7 +345,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// A message with small values, most of which are possible.
+/// A message with small values, most of which are valid.
 fn body(kind: GameType, number: u32, seed: u64) -> Option<GameBody<'static>> {
     let mut sampler = Sampler::new(seed);
     let scope = GameScope::Game(kind);
@@ -411,7 +411,7 @@ fn body(kind: GameType, number: u32, seed: u64) -> Option<GameBody<'static>> {
     Some(body)
 }
 
-/// What each player is sent by each game, and by the manager.
+/// What each game and the manager send to each player.
 fn streams(
     sent: Sent,
     game_of: impl Fn(&GameBody<'_>) -> u32,
@@ -441,7 +441,7 @@ fn run(operations: Vec<Operation>) {
                 model.open(*player, TEMPLATES[*template], *kind);
             }
             Operation::Say { player, game, number, seed } => {
-                // Mostly members speak.
+                // Most messages come from members.
                 let count = model.plays.len();
                 let theirs = (0..count).filter(|at| model.plays[*at].members.contains(player));
                 let theirs: Vec<usize> = theirs.collect();
@@ -490,14 +490,14 @@ fn run(operations: Vec<Operation>) {
         world.leave(player);
         model.quit(player);
     }
-    // Only tables stay, without players.
+    // Only tables remain, without players.
     assert!(model.plays.iter().all(|play| play.table.is_some() && play.members.is_empty()));
     world.look();
     world.runs(&model.running());
 }
 
-/// Kills the server while a player changes a marker game, and opens the game again. It must have all
-/// changes that were answered, and may have some of the others, in order and without gaps.
+/// Kills the server while a player changes a marker game, then opens the game again. The game must
+/// have all changes that were answered, and may have some of the others, in order and without gaps.
 fn kill(world: &mut World, model: &mut Model, game: usize, seed: u64) {
     let hunts = model.plays.iter().filter_map(|play| match &play.state {
         State::Hunt(hunt) => Some((play.id, play.members[0], hunt.template.clone())),

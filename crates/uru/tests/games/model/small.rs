@@ -153,7 +153,7 @@ impl Shelf {
 #[derive(Default)]
 pub(super) struct Climb {
     count: i32,
-    /// Readiness with the number of teams 1 and 2, then with the blockers.
+    /// Whether teams 1 and 2 are ready: first with the number of blockers, then with their places.
     ready: [[bool; 2]; 2],
     blockers: [Vec<u8>; 2],
     climbers: BTreeMap<u32, usize>,
@@ -403,7 +403,7 @@ impl Store {
         kind: u8,
     ) -> Option<(Hunt, Vec<GameBody<'static>>)> {
         let is_new = template.is_empty();
-        // What zeros make.
+        // The result of zero random numbers.
         let key = if is_new { super::TEMPLATES[1] } else { template };
         if is_new && self.0.contains_key(key) {
             return None;
