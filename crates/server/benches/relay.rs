@@ -53,11 +53,11 @@ const SDL: &str =
 
 /// The position of an avatar: a state, which the age keeps.
 const POSITION: char = 'P';
-/// The keys that a player holds, which the age only forwards.
+/// The keys that a player holds down, which the age only forwards.
 const KEYS: char = 'K';
 const SAID: [char; 2] = [POSITION, KEYS];
 
-/// An age with a sender and this many receivers, and a message with its class.
+/// An age with a sender and this many receivers, plus a message and its class.
 fn age(said: char, receivers: u32) -> (Instance, ClassIndex, Vec<u8>) {
     let descriptors = Arc::new(Descriptors::load([("bench", SDL)]));
     let file = AgeFile { sequence_prefix: 120, ..AgeFile::default() };
@@ -95,7 +95,7 @@ fn avatar() -> Uoid<'static> {
 
 const TIME: UnifiedTime = UnifiedTime { seconds: 1_700_000_000, microseconds: 250_000 };
 
-/// The keys that the walker holds.
+/// The keys that the walker holds down.
 fn keys() -> GameMessage<'static> {
     let payload = PlasmaMessage::from(AvatarInputStateMsg {
         message: MessageHeader {
@@ -132,7 +132,7 @@ fn walk(descriptors: &Descriptors) -> SdlStateBCast<'static> {
 
 /// Shared variables of this many players besides the sender, and a change of one.
 fn games(receivers: u32) -> (GameManager, Vec<u8>) {
-    // The sender is never too fast.
+    // No rate limit applies to the sender.
     let bounds = GameBounds { interval: Duration::ZERO, ..GameBounds::default() };
     let config = GamesConfig { bounds, ..GamesConfig::serving([GameType::VarSync]) };
     let mut games = GameManager::new(config, Arc::new(GameIds::new(7)));
@@ -182,7 +182,7 @@ fn games_alone(bencher: Bencher<'_, '_>, receivers: u32) {
     assert_eq!(games.poll_event(), None);
 }
 
-/// With a queue for each receiver, emptied now and then.
+/// With a queue per receiver, drained periodically.
 #[divan::bench(args = RECEIVERS)]
 fn games_through_outboxes(bencher: Bencher<'_, '_>, receivers: u32) {
     let (mut games, message) = games(receivers);
@@ -219,7 +219,7 @@ fn instance_alone<const SAID: char>(bencher: Bencher<'_, '_>, receivers: u32) {
     });
 }
 
-/// With a queue for each receiver, emptied now and then.
+/// With a queue per receiver, drained periodically.
 #[divan::bench(args = RECEIVERS, consts = SAID)]
 fn through_outboxes<const SAID: char>(bencher: Bencher<'_, '_>, receivers: u32) {
     let (mut instance, class, message) = age(SAID, receivers);
@@ -239,7 +239,7 @@ fn through_outboxes<const SAID: char>(bencher: Bencher<'_, '_>, receivers: u32) 
     });
 }
 
-/// The same, with a task for each receiver that is woken.
+/// As above, but a task per receiver is woken to drain its queue.
 #[divan::bench(args = RECEIVERS, consts = SAID)]
 fn through_tasks<const SAID: char>(bencher: Bencher<'_, '_>, receivers: u32) {
     let (mut instance, class, message) = age(SAID, receivers);

@@ -1,4 +1,4 @@
-//! Saves over SQLite: the duration of each at a steady rate, and the maximum rate.
+//! Saving to SQLite: how long each save takes at a steady rate, and the maximum rate.
 //!
 //! `cargo bench -p worldwire-server --bench vault`, optionally with a directory on the disk to
 //! measure: `WORLDWIRE_BENCH_FOLDER=/srv`.
@@ -66,7 +66,7 @@ async fn play(vault: &Vault, name: &str) -> Result<(Connection, u32), NetError> 
     Ok((connection, node))
 }
 
-/// A node as clients save them most: the state of an age, 600 bytes.
+/// The kind of node that clients save most: an age's state, 600 bytes.
 fn state(number: u32) -> Vec<u8> {
     let node = VaultNode {
         node_type: Some(NodeType::SDL),

@@ -21,9 +21,9 @@ use crate::store::{CopyError, Store, StoreError};
 
 /// A kind of server that [`Admin`] can find in a directory.
 pub trait Administered: Operated {
-    /// What operators call it: `shard`.
+    /// What operators call it, such as `shard`.
     const NAME: &'static str;
-    /// The command that creates one: `worldwire serve uru`.
+    /// The command that creates one, such as `worldwire serve uru`.
     const COMMAND: &'static str;
 
     /// Why its stored data cannot be loaded.
@@ -39,8 +39,8 @@ pub trait Administered: Operated {
     /// [`AdminError::NoServer`] or [`AdminError::NoKey`].
     fn check_folder(folder: &Path) -> Result<(), AdminError<Self::LoadError>>;
 
-    /// Opens the database of a server that is not running. `lock` is the directory's; the database
-    /// is closed before it is dropped.
+    /// Opens the database of a server that is not running. `lock` is the directory's lock; the
+    /// database is closed before the lock is dropped.
     fn open_stopped(
         folder: &Path,
         lock: &mut FolderLock,
@@ -63,7 +63,7 @@ pub enum AdminError<E> {
     /// The server's answer: why it refused the request.
     #[error("{0}")]
     Refused(String),
-    /// The server's answer: why it failed, as when its database does.
+    /// The server's answer: why it failed, such as a database error.
     #[error("{}: {problem}", folder.display())]
     Failed {
         /// The directory.
@@ -81,16 +81,16 @@ pub enum AdminError<E> {
         /// The command that creates one.
         command: &'static str,
     },
-    /// There is a server, but the key that its passwords are sealed with is missing.
+    /// The server exists, but the key that seals its passwords is missing.
     #[error("{}: file is missing; restore it, or start the server once", .0.display())]
     NoKey(PathBuf),
     /// The request needs a running server.
     #[error("{}: the server is not running", .0.display())]
     NotRunning(PathBuf),
-    /// The directory belongs to a process that uses the vault of another one, and is not running.
+    /// The directory belongs to a process that uses another process's vault and is not running.
     #[error(
-        "{}: the {name}'s vault is at another process, and the process that uses it from here is not running; \
-        start it, or run the command in the folder of the process with the vault", folder.display()
+        "{}: the {name}'s vault is in another process, and this folder's own process is not running; start that \
+        process, or run the command in the folder of the process that has the vault", folder.display()
     )]
     NoVault {
         /// The directory.
@@ -103,7 +103,7 @@ pub enum AdminError<E> {
     Running {
         /// The directory.
         folder: PathBuf,
-        /// Which process, for people.
+        /// A description of the process, for display.
         holder: String,
     },
     /// The database was not copied.
@@ -146,19 +146,19 @@ pub enum AdminError<E> {
         /// What is wrong with it.
         error: ConfigError,
     },
-    /// The key that passwords are sealed with.
+    /// The key that passwords are sealed with cannot be used.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The database.
+    /// The database cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The data in the database.
+    /// The data in the database cannot be loaded.
     #[error("{0}")]
     Load(#[source] E),
 }
 
 impl<E> AdminError<E> {
-    /// The error for what a server answered.
+    /// The error for a server's rejection.
     fn rejected(folder: &Path, Rejection { problem, is_failure }: Rejection) -> Self {
         match is_failure {
             true => Self::Failed { folder: folder.to_owned(), problem },

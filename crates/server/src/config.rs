@@ -21,7 +21,7 @@ pub enum ConfigError {
     /// A line is not valid TOML, or has an unknown setting or a value of the wrong type.
     #[error("line {line}: {problem}")]
     Line {
-        /// The number of the line, from 1. The line itself may hold a password and is not kept.
+        /// The line number, from 1. The line itself is not kept, because it may hold a password.
         line: usize,
         /// The parser's message.
         problem: String,
@@ -120,17 +120,15 @@ pub enum SettingError {
     )]
     NotABus(String),
     /// Roles without a bus.
-    #[error(
-        "must be set for a process without the role \"vault\", because it has no vault of its own"
-    )]
+    #[error("must be set for a process without the role \"vault\", because it has no vault")]
     NoBus,
     /// Roles that this version cannot separate.
     #[error("must be \"front\", \"age\" or both, or all of \"front\", \"age\" and \"vault\"")]
     Roles,
-    /// A process without a vault that should take over a shard.
+    /// A process that is to take over a shard, but has no vault.
     #[error("must include \"vault\" for a standby, which takes over the vault")]
     StandbyWithoutVault,
-    /// An instance for a kind of age that has many.
+    /// An instance set for a kind of age that has many instances.
     #[error("must not have an instance: the shard creates several")]
     Instance,
 }
@@ -151,7 +149,7 @@ pub(crate) trait ServerConfig: Default + DeserializeOwned + Serialize {
     /// The name of the SQLite database in the server's directory.
     const SQLITE_FILE: &'static str;
 
-    /// Refuses values that cannot be used, and combinations that make no sense.
+    /// Rejects invalid values and combinations.
     fn validate(&self) -> Result<(), ConfigError>;
 
     /// The URL of a PostgreSQL database; empty for SQLite in the server's directory.
@@ -166,7 +164,7 @@ pub(crate) trait ServerConfig: Default + DeserializeOwned + Serialize {
 
     /// The commented text that the first start writes.
     fn to_text(&self) -> String {
-        // These settings have string keys and no errors of their own.
+        // This cannot fail: all keys are strings, and no setting refuses to be serialised.
         let json = serde_json::to_value(self).unwrap_or_default();
         let mut section = &json;
         let mut text = String::new();
@@ -212,8 +210,8 @@ pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     Err(io::Error::new(io::ErrorKind::InvalidData, problem))
 }
 
-/// Parses TOML. An error has the number of the line but not its text, which may hold the password
-/// of a database.
+/// Parses TOML. An error has the line's number but not its text, which may hold a database
+/// password.
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T, ConfigError> {
     toml::from_str(text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);

@@ -32,7 +32,7 @@ pub(crate) async fn until_overtaken(mut overtaken: watch::Receiver<Option<Arc<St
     }
 }
 
-/// A signal that fires when `signal` does or `event` happens. Calls `first` before.
+/// A signal that fires when `signal` does or `event` happens. Calls `first` before it fires.
 pub(crate) fn also_on(
     mut signal: Signal,
     event: impl Future<Output = ()> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Failed logins delay later ones but never lock anybody out, because anybody could then lock out
+//! Failed logins delay later ones but never lock anyone out. Otherwise, anyone could lock out
 //! others.
 
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(10);
 /// The maximum number of addresses and names to remember.
 const MAX_SOURCES: usize = 65_536;
 
-/// What a failure is counted for.
+/// What a failure counts against.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Source {
     Address(IpAddr),
@@ -47,7 +47,7 @@ impl Failures {
 
     /// Counts a failed login.
     pub(crate) fn add(&mut self, address: IpAddr, account: &str, now: Duration) {
-        // During a flood, not after every failure.
+        // During a flood, do not sweep after every failure.
         let is_due = now.saturating_sub(self.swept) >= SWEEP_EVERY;
         if self.counts.len() + 2 > MAX_SOURCES && is_due {
             self.swept = now;

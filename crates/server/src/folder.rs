@@ -24,7 +24,7 @@ pub(crate) fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, file))
 }
 
-/// Opens a file for writing. Creates it for its owner only, if it is missing.
+/// Opens a file for writing. If it is missing, creates it with access for its owner only.
 pub(crate) fn private_file(file: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
@@ -37,4 +37,20 @@ pub(crate) fn private_file(file: &Path) -> io::Result<File> {
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let done = spawn_blocking(work).await;
     done.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
+}
+
+/// The mode of a file that others than its owner can read. `None` on other systems than Unix, where
+/// users' directories are private by default.
+pub(crate) fn open_mode(file: &Path) -> Option<u32> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(file).ok()?.permissions().mode() & 0o7777;
+        (mode & 0o077 != 0).then_some(mode)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        None
+    }
 }

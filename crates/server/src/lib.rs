@@ -23,11 +23,12 @@
 //!
 //! * [`uru`]: an Uru shard; [`ki`]: a login server for Wizard101 and Pirate101; [`mxo`]: servers for
 //!   The Matrix Online;
-//! * [`WebServer`]: status pages of other programs;
+//! * [`WebServer`]: serves the status pages of other programs;
 //! * [`store`]: databases; [`admin`] and [`operators`]: administration of servers from their
 //!   directories.
 
 pub mod admin;
+mod boot_clock;
 mod config;
 mod ending;
 mod failures;

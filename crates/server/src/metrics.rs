@@ -1,4 +1,4 @@
-//! Metrics in Prometheus' text format.
+//! Metrics in the Prometheus text format.
 
 use std::fmt::Write as _;
 

@@ -7,7 +7,7 @@
 //! Client and server exchange JSON, one value per line, at most [`MAX_LINE`] bytes each. The client
 //! sends a request. If the request [has lines](Operated::has_lines), they follow, and then an empty
 //! line. The server answers with any number of `{"data":..}` and then `{"done":true}` or
-//! `{"error":".."}`, with `"failed":true` if the server failed, rather than refused.
+//! `{"error":".."}`, with `"failed":true` if the server failed rather than refused the request.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -32,9 +32,9 @@ use tracing::warn;
 pub const MAX_LINE: usize = 4 << 20;
 /// The maximum number of lines after a request.
 const MAX_LINES: usize = 50_000_000;
-/// Requests answered at the same time.
+/// The maximum number of requests answered at the same time.
 const MAX_AT_ONCE: usize = 8;
-/// Connections without a request. Beyond that, the oldest is closed.
+/// The maximum number of connections without a request. Beyond that, the oldest is closed.
 const MAX_SILENT: usize = 32;
 /// How long each line of a request may take to arrive, and each line of an answer to be read.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -48,7 +48,8 @@ pub trait Operated: Clone + Send + Sync + 'static {
     /// Why a request was refused, in words for the operator.
     type Error: fmt::Display + Send;
 
-    /// Whether the server failed, as when its database does, rather than refused the request.
+    /// Whether the server failed, for example because its database did, rather than refused the
+    /// request.
     fn is_failure(error: &Self::Error) -> bool {
         let _ = error;
         false
@@ -73,12 +74,12 @@ pub trait Operated: Clone + Send + Sync + 'static {
 pub struct Rejection {
     /// The reason, in words for the operator.
     pub problem: String,
-    /// Whether the server failed, rather than refused the request.
+    /// Whether the server failed rather than refused the request.
     pub is_failure: bool,
 }
 
 impl Rejection {
-    /// The rejection with an error of a server.
+    /// The rejection that reports a server's error.
     pub(crate) fn of<O: Operated>(error: &O::Error) -> Self {
         Self { problem: error.to_string(), is_failure: O::is_failure(error) }
     }
@@ -248,7 +249,7 @@ pub async fn ask<O: Operated>(
 }
 
 /// Answers one request. A connection takes a permit only once it has sent a request, so that idle
-/// connections block nobody. Until then it can lose its slot to a newer one.
+/// connections do not block others. Until then it can lose its slot to a newer one.
 async fn serve<O: Operated>(
     stream: impl AsyncRead + AsyncWrite,
     operated: &O,
@@ -297,7 +298,7 @@ async fn read_request<O: Operated>(
 ) -> io::Result<Result<O::Request, Malformed>> {
     if let Some(token) = token {
         let found = in_time(read_line(reader)).await?.unwrap_or_default();
-        // In constant time: the duration must not reveal how much of a guess is right.
+        // Compared in constant time: the duration must not reveal how much of a guess is right.
         if !bool::from(found.as_bytes().ct_eq(token.as_bytes())) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }

@@ -22,7 +22,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep, sleep};
 use worldwire_net::{Capacity, Permit, Permits, Signal};
 
-/// How long open connections may delay the server's end.
+use crate::boot_clock::BootInstant;
+
+/// How long open connections may delay the server's shutdown.
 const GRACE: Duration = Duration::from_secs(1);
 /// How long a connection may last.
 const LIFE: Duration = Duration::from_secs(10);
@@ -35,16 +37,16 @@ pub(crate) fn unix(moment: Instant) -> u64 {
     now.saturating_sub(moment.elapsed()).as_secs()
 }
 
-/// The host names that requests may have.
+/// The host names that requests may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hosts {
-    /// All. For what clients request under the name of another server.
+    /// All, for content that clients request under another server's name.
     Any,
     /// On a loopback address, only IP addresses and `localhost`.
     Own,
 }
 
-/// Serves the page until the signal, and open connections for a moment longer.
+/// Serves the page until the signal, and open connections for a short time after it.
 pub(crate) async fn serve(
     tcp: TcpListener,
     router: Router,
@@ -126,18 +128,18 @@ impl Serving {
     }
 }
 
-/// The answer of `/metrics`.
+/// The response to `/metrics`.
 pub(crate) fn metrics(text: String) -> Response {
     let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
     (kind, text).into_response()
 }
 
-/// The help of a metric.
+/// The help text of a metric.
 pub(crate) const DATABASE_UP: &str = "Whether the database accepted the last change: 1 or 0.";
 
-/// The help of a metric.
-pub(crate) const ACTIVE: &str = "Whether this process serves the vault: 1; 0 for a standby or front, \
-    and while another process may have taken over.";
+/// The help text of a metric.
+pub(crate) const ACTIVE: &str = "1 if this process serves the vault; 0 for a standby or front, and \
+    while another process may have taken over.";
 
 /// The role of a process in `/status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,18 +147,19 @@ pub(crate) enum Role {
     /// It serves clients.
     Active,
     /// It served clients, but another process may have taken over since this moment.
-    Inactive(Instant),
+    Inactive(BootInstant),
     /// It waits to take over.
     Standby,
     /// It serves logins and files for the process with the vault.
     Front,
-    /// It runs ages for the process with the vault, and does nothing else.
+    /// It runs ages for the process with the vault and does nothing else.
     AgeNode,
 }
 
 impl Role {
-    /// The role of a process that serves clients unless it is inactive since a moment.
-    pub(crate) fn serving(inactive: Option<Instant>) -> Self {
+    /// The role of a process that serves clients. `inactive` is the time since which another
+    /// process may have taken over.
+    pub(crate) fn serving(inactive: Option<BootInstant>) -> Self {
         inactive.map_or(Self::Active, Self::Inactive)
     }
 
@@ -180,7 +183,7 @@ pub(crate) fn database(is_failing: bool) -> &'static str {
     if is_failing { "failing" } else { "ok" }
 }
 
-/// The answer of `/health`, except a standby's.
+/// The response to `/health`, except a standby's.
 pub(crate) fn health(role: Role, is_failing: bool) -> Response {
     let problem = match role {
         Role::Inactive(since) => format!(
@@ -301,7 +304,7 @@ mod tests {
             (Role::Active, "the database does not accept changes"),
             (Role::Front, "the process that has the vault cannot be reached"),
             (Role::AgeNode, "the process that has the vault cannot be reached"),
-            (Role::Inactive(Instant::now()), "inactive for 0.0 s"),
+            (Role::Inactive(BootInstant::now()), "inactive for 0.0 s"),
         ];
         for (role, reason) in wrong {
             let (status, text) = of(role, true).await;

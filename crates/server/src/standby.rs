@@ -1,4 +1,4 @@
-//! A process that waits to take over a server of any family, which another process serves.
+//! A process that waits to take over a server, of any family, from another process.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
@@ -50,7 +50,7 @@ pub(crate) struct Waiting {
     pub(crate) store: Arc<dyn SharedStore>,
     status: Option<StatusPort>,
     view: Arc<View>,
-    /// What operators call the server: `shard`.
+    /// What operators call the server, such as `shard`.
     name: &'static str,
 }
 
@@ -94,7 +94,7 @@ pub(crate) async fn open<C: ServerConfig>(
     Ok(Opened { lock, config, absent, key, waiting: Waiting { store, status, view, name } })
 }
 
-/// A copy of a server's data, and all that is needed to take over the server.
+/// A copy of a server's data, and everything needed to take over the server.
 pub(crate) struct Standby<C> {
     waiting: Waiting,
     follower: Follower<C>,
@@ -110,7 +110,7 @@ pub(crate) struct TakenOver<C, P> {
 }
 
 impl<C: Copied> Standby<C> {
-    /// Reads the whole database into an empty copy. Closes it after an error.
+    /// Reads the whole database into an empty copy. Closes the database after an error.
     pub(crate) async fn read(waiting: Waiting, copy: C) -> Result<Self, C::Error> {
         let follower = Follower::open(Arc::clone(&waiting.store), copy).await;
         let follower = or_close(follower, &*waiting.store).await?;
@@ -183,7 +183,7 @@ impl<C: Copied> Standby<C> {
         if look.verdict == Verdict::Wait {
             return Ok(None);
         }
-        // First, because without the ports this process could not serve anybody.
+        // The ports come first: without them, this process could not serve anybody.
         let ports = bind().await?;
         let taken = self.follower.take_over(look).await?;
         Ok(taken.map(|taken| (ports, taken)))
@@ -200,7 +200,7 @@ struct WaitLog {
     /// What operators call the server.
     name: &'static str,
     writer: String,
-    /// Whether its failure is logged.
+    /// Whether the active process's failure has been logged.
     has_failed: bool,
     /// Failures of the database.
     outage: Outage,
@@ -244,10 +244,13 @@ impl WaitLog {
                 active = writer,
                 "the process that serves the {} has failed; taking over", self.name
             ),
+            Verdict::TakeOverByForce if is_news && writer.is_empty() => {
+                info!("standby: no process has served the {} yet; taking over", self.name);
+            }
             // It ended before this process began to watch, or the database is a restored backup.
             Verdict::TakeOverByForce if is_news => warn!(
                 last = writer,
-                "no process serves the {}, and the last one did not give up its lease: it failed, or \
+                "no process serves the {}, and the last one did not release its lease: it failed, or \
                  the database was restored from a backup; taking over",
                 self.name
             ),
@@ -280,7 +283,7 @@ impl WaitLog {
 /// What a standby sees, for its status page and for operators.
 #[derive(Debug, Default)]
 pub(crate) struct View {
-    /// How many batches the copy lacked at the last look.
+    /// How many batches the copy lacked at the last check.
     behind: AtomicU64,
     is_failing: AtomicBool,
     /// The process that serves the data.
@@ -288,7 +291,7 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// How many batches the copy lacked at the last look.
+    /// How many batches the copy lacked at the last check.
     pub(crate) fn behind(&self) -> u64 {
         self.behind.load(Ordering::Relaxed)
     }
@@ -335,7 +338,7 @@ impl StatusPort {
         Ok(Self { port, page })
     }
 
-    /// Closes the page, and returns its port for the server's own page.
+    /// Closes the page and returns its port for the server's own page.
     fn free(self) -> io::Result<TcpListener> {
         TcpListener::from_std(self.port.try_clone()?)
     }
@@ -368,7 +371,7 @@ async fn health(State(view): State<Arc<View>>) -> Response {
 async fn metrics(State(view): State<Arc<View>>) -> Response {
     let mut metrics = Metrics::default();
     let is_up = !view.is_failing.load(Ordering::Relaxed);
-    let behind = "Batches of changes that the standby lacked when it last looked.";
+    let behind = "Batches of changes that the standby lacked when it last checked.";
     for (name, help, value) in [
         ("active", page::ACTIVE, 0),
         ("database_up", "Whether the database answers: 1 or 0.", i128::from(is_up)),

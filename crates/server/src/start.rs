@@ -41,7 +41,7 @@ pub enum StartError {
     Taken {
         /// The directory.
         folder: PathBuf,
-        /// Which process, for people.
+        /// The process, described for display.
         holder: String,
     },
     /// The key that passwords are sealed with is missing.
@@ -51,7 +51,7 @@ pub enum StartError {
     /// The key that passwords are sealed with cannot be used.
     #[error(transparent)]
     ServerKey(#[from] KeyError),
-    /// The database.
+    /// The database cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A standby without a database that it can share.
@@ -66,8 +66,27 @@ pub enum StartError {
     #[error("{}: file is missing; copy it from the active process's folder", .0.display())]
     Lacks(PathBuf),
     /// A node without files that it needs to run ages.
-    #[error("an age node needs {}; copy from the active process's folder", list(.0))]
+    #[error("an age node needs {}; copy what is missing from the active process's folder", list(.0))]
     LacksAgeFiles(Vec<PathBuf>),
+    /// A process would lead a shard on a bus on which another shard is led.
+    #[error(
+        "{leader} leads another shard under the name `{name}` (shard {other:016x}, but the database of \
+        this process holds {shard:016x}); use the database of that process, or set another `name` in \
+        [cluster]"
+    )]
+    OtherShard {
+        /// The name of the cluster.
+        name: String,
+        /// The random number of this process's shard; 0 for an empty database.
+        shard: u64,
+        /// That of the other shard.
+        other: u64,
+        /// Which process leads it, for people.
+        leader: String,
+    },
+    /// A standby that the process that serves the shard does not admit.
+    #[error("the leader does not admit this process: {0}")]
+    NotAdmitted(String),
     /// The port of a standby's status page cannot be used for the server's own page.
     #[error("status page: {}", reason(.0))]
     StatusPort(io::Error),
@@ -111,12 +130,12 @@ pub(crate) async fn lock_folder(folder: &Path) -> Result<FolderLock, StartError>
     .await
 }
 
-/// Files that a start of a server does not find in its directory.
+/// Files that are missing from a server's directory when it starts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Absent {
     /// All of the server's data: this is the first start.
     pub(crate) server: bool,
-    /// The configuration, which the first start may find prepared.
+    /// The configuration, which may exist before the first start.
     pub(crate) config: bool,
 }
 
@@ -142,7 +161,7 @@ pub(crate) async fn save<C: ServerConfig>(folder: &Path, config: &C) -> Result<(
     blocking(move || write_secret(&file, text.as_bytes()).map_err(at(&file))).await
 }
 
-/// Locks a SQLite database that exists: early, because everything else may be in use, too.
+/// Locks an existing SQLite database. This comes early, because everything else may be in use too.
 pub(crate) async fn lock_database<C: ServerConfig>(
     folder: &Path,
     config: &C,
@@ -155,8 +174,8 @@ pub(crate) async fn lock_database<C: ServerConfig>(
     }
 }
 
-/// Opens the database, and reads the key that passwords are sealed with. `lock` is the directory's.
-/// The caller closes the database before it drops the lock.
+/// Opens the database and reads the key that passwords are sealed with. `lock` is the directory's
+/// lock. The caller closes the database before it drops the lock.
 pub(crate) async fn open_store<C: ServerConfig>(
     folder: &Path,
     config: &C,
@@ -246,7 +265,7 @@ pub(crate) async fn listen_status(
     let bound = TcpListener::bind(address).await;
     bound.map(Some).map_err(|error| StartError::Listen { address, setting: "--status", error })
 }
-/// Paths, as a list for people.
+/// Formats paths as a list for display.
 fn list(paths: &[PathBuf]) -> String {
     let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
     paths.join(" and ")

@@ -18,10 +18,10 @@ use crate::page::{self, Role};
 
 /// What a status page shows.
 pub trait Reported: Send + Sync + 'static {
-    /// The answer of `/status`.
+    /// The response to `/status`.
     fn status(&self) -> Value;
 
-    /// The answer of `/metrics`.
+    /// The response to `/metrics`.
     fn metrics(&self) -> Metrics;
 }
 
@@ -46,8 +46,8 @@ impl WebServer {
         self.0.local_addr()
     }
 
-    /// Serves a status page until the signal fires: `/status` in JSON, `/metrics` in Prometheus' text
-    /// format, and `/health`.
+    /// Serves a status page until the signal fires: `/status` in JSON, `/metrics` in the Prometheus
+    /// text format, and `/health`.
     ///
     /// # Errors
     /// Those of accepting connections.

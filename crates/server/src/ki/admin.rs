@@ -71,12 +71,12 @@ pub enum Request {
         /// The account; `None` for all connections.
         name: Option<String>,
     },
-    /// Marks the sessions of a client as stale, because it has logged in at the server that asks.
+    /// Marks the sessions of a client as stale, because it has logged in to the server that asks.
     /// Unknown accounts have no sessions.
     DropSessions {
         /// `UserID`.
         user: u64,
-        /// The account's name, which identifies it if both servers number accounts themselves.
+        /// The account's name, which identifies it if the servers number their accounts separately.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         account: Option<String>,
     },
@@ -94,7 +94,7 @@ pub enum Request {
 }
 
 impl fmt::Debug for Request {
-    /// Without the fields, which may include a password.
+    /// Omits the fields, which may include a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         debug_request(self, f)
     }

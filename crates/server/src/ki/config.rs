@@ -248,7 +248,7 @@ impl KiConfig {
     }
 
     /// The host that clients are told to connect to. If the server listens on every address of its
-    /// machine, it cannot tell which one clients can reach, and uses the loopback address.
+    /// machine, it cannot tell which one clients can reach, so it uses the loopback address.
     #[must_use]
     pub fn host(&self) -> String {
         match self.listen.ip() {
@@ -351,7 +351,7 @@ trusted_proxies =
 # A second address with the same services, such as the official patch port, 12500. Empty for none.
 patch_listen =
 # The address for clients that use UDP, such as 127.0.0.1:12000. Empty for none. UDP is as reliable as the
-# network: lost datagrams are not repeated.
+# network: lost datagrams are not resent.
 udp_listen =
 # The folders of other servers on this machine, such as ["../zone"]. When a client logs in here, this
 # server asks them to drop the client's sessions: a client talks to one server at a time.

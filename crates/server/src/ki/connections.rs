@@ -1,9 +1,9 @@
 //! Client connections. Each has a protocol state machine, a [`Login`], and an entry in the realm.
 //!
-//! While the database stores a change for a client, keep-alives and pings are answered. Other requests
-//! wait until the change is stored or refused. The same applies while a shared database does not
-//! confirm that this process is active. If it does not do so in time, the client is disconnected: it
-//! can log in again at the process that is.
+//! While the database stores a change for a client, keep-alives and pings are answered. Other
+//! requests wait until the change is stored or refused. The same applies until a shared database
+//! confirms that this process is active. If the confirmation does not arrive in time, the client is
+//! disconnected and can log in again at the active process.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -33,19 +33,19 @@ use super::refusal::Refusal;
 use super::wire::{Decoded, Dialect, Reply, Request};
 use crate::secrets::Secrets;
 
-/// The largest body of a frame, in bytes: a message of 64 KiB, the most that its length field can
-/// express, and its headers.
+/// The largest body of a frame, in bytes: a 64 KiB message, the largest that its length field can
+/// express, plus headers.
 const MAX_FRAME_BYTES: u32 = 65 << 10;
 /// The maximum size of messages sent before the client accepts its session, in bytes.
 const MAX_EARLY_BYTES: usize = 16 << 10;
-/// The maximum number and size of requests that wait for the answer to an earlier one, in bytes:
-/// one of the largest, or several of the usual size.
+/// The maximum number and total size, in bytes, of requests that wait for the answer to an earlier
+/// one: one of the largest, or several typical ones.
 const MAX_HELD: usize = 16;
 const MAX_HELD_BYTES: usize = 64 << 10;
-/// How long a server that stops waits for the database's answer to a client.
+/// How long a stopping server waits for the database's answer to a client.
 const LAST_ANSWER: Duration = Duration::from_secs(2);
 
-/// Makes the connections of a login server.
+/// Creates a login server's connections.
 #[derive(Debug)]
 pub struct Connections {
     server: Arc<ServerConfig>,
@@ -175,7 +175,7 @@ impl Accept for Acceptor {
 }
 
 impl AcceptDatagrams for Acceptor {
-    /// Answers nobody, and takes no session ID.
+    /// Never answers and takes no session ID.
     fn probe(&self, _: Peer, now: Duration, _: &[u8]) -> Option<Connection> {
         Some(Connection::server(Arc::clone(&self.0.server), 1, now))
     }
@@ -196,7 +196,7 @@ pub struct Client {
     /// The session's ID, and the ID of the session that will replace it.
     id: Option<u16>,
     next: Option<u16>,
-    /// Until when the login's outputs are held back.
+    /// The time until which the login's outputs are held back.
     paused: Option<Duration>,
     /// What the login waits for.
     waiting: Option<Waiting>,
@@ -208,24 +208,24 @@ pub struct Client {
 /// What a login waits for.
 #[derive(Debug)]
 enum Waiting {
-    /// The database stores a change.
+    /// The database is storing a change.
     Change(Changing<()>),
-    /// The database has to confirm that this process is active, before it answers a query.
+    /// Before it answers a query, the database must confirm that this process is active.
     Confirmation(Confirming, Query),
 }
 
 /// Why a connection wakes up.
 #[derive(Debug)]
 pub enum Wake {
-    /// There are orders from elsewhere.
+    /// Orders have arrived from other tasks.
     Orders,
-    /// The login's deadline has come.
+    /// The login's deadline has passed.
     Due,
     /// A delay is over.
     Resumed,
-    /// The database has stored a change, or has not.
+    /// The database has stored a change, or failed to.
     Changed(Result<(), Refusal>),
-    /// The database has confirmed that this process is active, or has not.
+    /// The database has confirmed that this process is active, or failed to.
     Confirmed(bool),
 }
 
@@ -261,7 +261,7 @@ impl Client {
                     self.held_bytes = bytes;
                     self.held.push_back((service, order, request));
                 } else {
-                    self.ignored(service, order, "too many requests wait for the database");
+                    self.ignored(service, order, "too many requests are waiting for the database");
                 }
             }
             Decoded::Request(request) => {
@@ -422,7 +422,7 @@ impl Client {
     }
 }
 
-/// The CK2 that was issued to an account, as a key file has it.
+/// The CK2 issued to an account, as an entry of a key file.
 fn key_file_entry(user: &str, ck2: &Secret) -> Zeroizing<String> {
     let user = toml::Value::String(user.to_owned());
     Zeroizing::new(format!("[[ki.login]]\nuser = {user}\nck2 = \"{}\"\n\n", ck2.as_str()))
@@ -502,7 +502,7 @@ impl Application<Connection> for Client {
 /// Why requests after a failed login are ignored.
 const DELAYED: &str = "sent before a delayed answer";
 
-/// Waits for what the login waits for; forever, if that is nothing.
+/// Completes when the login no longer needs to wait. Never completes if it is not waiting.
 async fn done(waiting: Option<&mut Waiting>) -> Wake {
     match waiting {
         Some(Waiting::Change(change)) => Wake::Changed(change.await),

@@ -3,8 +3,8 @@
 //! | path | content |
 //! | --- | --- |
 //! | `/status` | JSON: `online`, `open`, `players`, `waiting`, `database`: `ok` or `failing`, and `role`: `active`, or `inactive` while another process may have taken over; see [`Standby`](super::Standby) for its page |
-//! | `/metrics` | metrics in Prometheus' text format |
-//! | `/health` | `ok`, or 503 while the database does not accept changes, or another process may have taken over |
+//! | `/metrics` | metrics in the Prometheus text format |
+//! | `/health` | `ok`, or 503 while the database does not accept changes or another process may have taken over |
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! A login server for KI's worlds: sessions, accounts, characters, the queue, and the way to a
-//! zone.
+//! A login server for KI's worlds: sessions, accounts, characters, the queue, and entry to
+//! zones.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -18,7 +18,7 @@
 //!
 //! # Map
 //!
-//! * [`config`], the settings in `ki.toml`;
+//! * [`config`]: the settings in `ki.toml`;
 //! * [`login`]: the login of one client, as a state machine without I/O; [`wire`]: requests and
 //!   replies; [`Refusal`]: reasons for refusals;
 //! * [`realm`]: the state that all connections share;
@@ -80,13 +80,13 @@ use crate::store::lock::FolderLock;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// The directory, configuration, key, database or ports.
+    /// The directory, configuration, key, database or ports cannot be used.
     #[error(transparent)]
     Start(#[from] StartError),
     /// Definitions or type lists cannot be used: the file, and what is wrong with it.
     #[error("{0}")]
     Definitions(String),
-    /// The data in the database.
+    /// The data in the database cannot be loaded.
     #[error(transparent)]
     Realm(#[from] RealmError),
 }
@@ -136,7 +136,7 @@ impl LoginServer {
         let status = parts.config.status_address().map_err(in_config::<KiConfig>(folder))?;
         let status = listen_status(status).await?;
         if absent.config {
-            // Only after the ports are known to be free.
+            // Written only after the ports are known to be free.
             save(folder, &parts.config).await?;
         }
         let (store, key) = open_store(folder, &parts.config, &mut lock).await?;
@@ -272,7 +272,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Reads the files in a server's directory, and writes the list of files for patch clients.
+    /// Reads the files in a server's directory and writes the list of files for patch clients.
     async fn load(
         folder: &Path,
         config: KiConfig,
@@ -337,7 +337,7 @@ impl Ports {
     }
 }
 
-/// The change to a configuration without options.
+/// A change that leaves the configuration as it is.
 fn no_change() -> Change {
     Box::new(|_| ())
 }
@@ -348,7 +348,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> ServerError {
     |error| at(error).into()
 }
 
-/// The definitions: those of the client, on top of the built-in ones.
+/// The client's definitions, on top of the built-in ones.
 fn protocols(folder: &Path, config: &KiConfig) -> Result<Protocols, ServerError> {
     let mut protocols = Protocols::built_in();
     if config.messages.as_os_str().is_empty() {

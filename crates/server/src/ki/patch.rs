@@ -39,7 +39,7 @@ const COLUMNS: [(&str, FieldType); 8] = [
     ("HeaderCRC", FieldType::Uint),
 ];
 
-/// Writes the list of the files in a directory, and returns the answer for patch clients. An error
+/// Writes the list of the files in a directory and returns the answer for patch clients. An error
 /// names the file or directory that cannot be read or written.
 pub(super) fn publish(
     folder: &Path,

@@ -16,7 +16,7 @@ use super::admin::Request;
 use super::realm::Realm;
 use crate::operators;
 
-/// How many announcements can be under way. Beyond that, they are dropped.
+/// How many announcements can be in progress. Beyond that, they are dropped.
 const MAX_AT_ONCE: usize = 64;
 /// How long another server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -32,7 +32,7 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// The servers of these directories.
+    /// The servers in these directories.
     pub(super) fn new(folders: Vec<PathBuf>) -> Self {
         let slots = Arc::new(Semaphore::new(MAX_AT_ONCE));
         Self { folders, slots, failures: Arc::new(LogLimiter::new(LOG_EVERY)) }

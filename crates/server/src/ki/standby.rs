@@ -1,4 +1,4 @@
-//! A process that waits to take over a login server, which another process serves.
+//! A process that waits to take over a login server from the process that serves it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

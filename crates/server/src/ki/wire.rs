@@ -1,4 +1,4 @@
-//! Requests of clients and replies of the server, decoded and encoded by the loaded definitions.
+//! Clients' requests and the server's replies, decoded and encoded with the loaded definitions.
 //!
 //! Messages are found by tag, and fields by name, so definitions of any revision work. Fields
 //! missing from a definition are left out; fields that are only in the definition get their
@@ -201,7 +201,7 @@ impl Reply {
     }
 }
 
-/// The definitions by which messages are decoded and encoded.
+/// The definitions for decoding and encoding messages.
 #[derive(Clone, Debug)]
 pub struct Dialect {
     protocols: Arc<Protocols>,

@@ -8,7 +8,7 @@ use worldwire_mxo::replicator::Point;
 /// Walking from point to point in a closed loop.
 #[derive(Clone, Debug)]
 pub(super) struct Walk {
-    /// The segments between points, which are relative to the object's place.
+    /// The segments between points. The points are relative to the object's place.
     legs: Vec<Leg>,
     /// The duration of a loop, in seconds.
     round: f64,

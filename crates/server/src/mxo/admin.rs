@@ -78,7 +78,7 @@ pub enum Request {
 }
 
 impl fmt::Debug for Request {
-    /// Without the fields, which may include a password.
+    /// Omits the fields, which may include a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         debug_request(self, f)
     }

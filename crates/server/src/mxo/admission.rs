@@ -27,7 +27,7 @@ impl Admission {
         Self { permits: Permits::new(capacity), waiting: WaitingList::new(MAX_WAITING) }
     }
 
-    /// Starts the wait of a new client.
+    /// Makes a new client wait.
     pub(super) fn wait(&self) -> Waiting {
         self.waiting.wait()
     }

@@ -55,17 +55,17 @@ pub(super) struct Client {
     reset: Option<Instant>,
     /// When the client announced that it is leaving.
     left: Option<Instant>,
-    /// When the time of the simulation was sent.
+    /// When the simulation time was last sent.
     timed: Option<Instant>,
-    /// The district of its character, in an open world 0.
+    /// The district of its character; 0 in an open world.
     district: u32,
     /// The character is on its way to another district.
     journey: Option<Journey>,
-    /// The weather, as operators change it.
+    /// The weather, which operators can change.
     sky: Option<watch::Receiver<String>>,
 }
 
-/// The way to another district.
+/// A journey to another district.
 #[derive(Clone, Copy, Debug)]
 struct Journey {
     to: u32,
@@ -127,7 +127,7 @@ impl Client {
         }
     }
 
-    /// Admits a client of an open world, which has acknowledged something.
+    /// Admits a client of an open world once it has acknowledged something.
     fn admit_visitor(&mut self, uid: u64) -> Flow {
         self.take_slot()?;
         self.enter(uid, |world| world.enter(uid))
@@ -154,7 +154,8 @@ impl Client {
         }
     }
 
-    /// Begins the way to another district: the character leaves this one, and its client gets ready.
+    /// Begins the journey to another district: the character leaves this one, and its client gets
+    /// ready.
     async fn travel(&mut self, to: u32, sender: &mut Sender) -> Result<(), Error> {
         if to == self.district || !self.shared.worlds.has(to) {
             return resident::show(sender, "This server does not have that hardline.");
@@ -186,13 +187,13 @@ impl Client {
         self.load_world(sender)
     }
 
-    /// Sends a player the weather that an operator has chosen since.
+    /// Sends a player the weather if an operator has changed it.
     fn check_sky(&mut self, sender: &mut Sender) {
         let is_playing = self.client.is_some();
         let Some(sky) = &mut self.sky else { return };
         if is_playing && sky.has_changed().unwrap_or(false) {
             let sky = sky.borrow_and_update().clone();
-            // If it cannot be sent, the next change can.
+            // If this fails, the client gets the weather at the next change.
             let _ = resident::show_sky(sender, &sky);
         }
     }
@@ -254,14 +255,14 @@ impl Client {
         }
         match (&self.resident, self.waiting.take()) {
             (Some(_), _) => self.admit_player(sender),
-            // It has acknowledged something.
+            // The client has acknowledged something.
             (None, Some((uid, _))) => self.admit_visitor(uid),
             (None, None) => Flow::Continue(()),
         }
     }
 
     /// Handles a request to reset the sequence: asks the client to do so, after which it gets all
-    /// its views again. The client's answer looks the same as a request, and may arrive twice.
+    /// its views again. The client's answer looks the same as a request and may arrive twice.
     fn reset(&mut self, sender: &mut Sender) {
         let is_answer = self.reset.is_some_and(|asked| asked.elapsed() < BETWEEN_RESETS);
         if self.client.is_none() || is_answer {
@@ -303,7 +304,7 @@ impl Client {
         }
     }
 
-    /// Does what a player wants. Fails if an answer cannot be sent.
+    /// Carries out a player's request. Fails if an answer cannot be sent.
     async fn fulfil(&mut self, wish: Wish, sender: &mut Sender) -> Result<Flow, Error> {
         let Some(resident) = &self.resident else { return Ok(Flow::Continue(())) };
         let character = resident.session.character;
@@ -366,7 +367,7 @@ impl Client {
         Ok(Flow::Continue(()))
     }
 
-    /// A client moves, so it does not want to leave any more.
+    /// The client moves, so it no longer wants to leave.
     fn moved(&mut self, client: ClientId) -> Result<(), Error> {
         match self.resident.as_mut().is_some_and(Resident::moved) {
             true => self.world().show_leaving(client, false),
@@ -403,7 +404,7 @@ impl Client {
         let now = self.shared.clock.now();
         let Some(resident) = &mut self.resident else { return Flow::Continue(()) };
         if resident.is_leaving(now) {
-            // If it cannot be sent now, the client's time to confirm runs out.
+            // If the message cannot be sent now, the client's time to confirm runs out.
             let _ = resident::let_go(sender);
         }
         if resident.is_overdue(now) {
@@ -433,7 +434,8 @@ impl Client {
         })
     }
 
-    /// Counts a protocol violation, or a datagram that cannot be decoded.
+    /// Counts and logs an undecodable datagram or another protocol violation. Ends the connection
+    /// after too many of those that are certainly the client's own.
     fn refuse(&mut self, error: &Error, is_its_own: bool) -> Flow {
         self.shared.figures.refused();
         if let Some(count) = self.shared.refused.count() {
@@ -454,7 +456,7 @@ fn challenge(sender: &mut Sender) {
 pub(super) enum Wake {
     /// The world has advanced.
     Tick,
-    /// The client waited for admission, and was dropped for a newer one.
+    /// The client waited for admission and was dropped for a newer one.
     Dropped,
 }
 
@@ -529,7 +531,7 @@ impl Application<Connection> for Client {
 
     async fn stopping(&mut self, sender: &mut Sender) {
         if self.resident.is_some() && self.client.is_some() {
-            // If the network loses the message, it is not repeated.
+            // If the network loses the message, it is not resent.
             let _ = resident::close_with(sender, "The server is shutting down.");
         }
     }

@@ -39,11 +39,11 @@ pub struct MxoConfig {
     pub status: String,
     /// The world's name.
     pub name: String,
-    /// The world's number, which characters belong to.
+    /// The number of the world that characters belong to.
     pub world_id: u16,
     /// Whether players can log in.
     pub open: bool,
-    /// Shown to everyone who loads a character; empty for none.
+    /// The message shown to everyone who loads a character; empty for none.
     pub message_of_the_day: String,
     /// The URL of a PostgreSQL database; empty for SQLite in the server's directory.
     pub database: String,
@@ -77,13 +77,13 @@ pub struct KeySettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Connections to the auth server and to the margin server, each.
+    /// Connections to each of the auth and margin servers.
     pub connections: usize,
-    /// Those from one address.
+    /// Connections to each of them from one address.
     pub connections_per_address: usize,
     /// Characters in the world.
     pub players: usize,
-    /// Those from one address.
+    /// Characters in the world from one address.
     pub players_per_address: usize,
     /// Simultaneous margin sessions of one account.
     pub sessions_per_account: usize,
@@ -99,7 +99,7 @@ pub struct Limits {
 pub struct LoginSettings {
     /// Whether answers are delayed after failed logins from an address or to an account.
     pub delay_after_failures: bool,
-    /// How long a password that was right is recognised without a full hash; 0 for never.
+    /// How long a correct password is recognised without the full hash; 0 for never.
     pub remember_seconds: u32,
     /// How long a certificate is valid.
     pub certificate_seconds: u32,
@@ -120,7 +120,7 @@ pub struct WorldSettings {
     pub scene: PathBuf,
     /// The number of the district.
     pub district: u32,
-    /// The client's file of the district; empty for that of the original game.
+    /// The client's file of the district; empty for the original game's file.
     pub path: String,
     /// Other districts that players can go to through hardlines.
     pub other_districts: Vec<u32>,
@@ -136,7 +136,7 @@ pub struct WorldSettings {
     pub tick_bytes: usize,
 }
 
-/// The value of an option of clients.
+/// The value of a client option.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum OptionSetting {
@@ -349,9 +349,10 @@ pub(super) fn is_server_text(text: &str) -> bool {
 
 /// The largest message that a length prefix can announce.
 const MAX_MESSAGE_BYTES: usize = 0x7fff;
-/// The longest name of a world, which a zero follows.
+/// The longest world name; a zero byte follows it.
 const MAX_NAME: usize = 19;
-/// As many as fit into an auth reply, with the longest handles.
+/// The maximum number of an account's characters: as many as fit in an auth reply with the longest
+/// handles.
 const MAX_CHARACTERS: usize = 256;
 
 /// Checks a world's name. Clients derive a host name from it.
@@ -444,7 +445,7 @@ other_districts =
 # The weather: names of effects, separated by commas, such as bluesky1 or WinterSky3. `worldwire mxo sky` changes
 # it while the server runs.
 sky =
-# Options of clients, such as { PvPServer = 6, WR_RezEvents = "Halloween_Event" }: numbers and texts.
+# Options of clients, such as { PvPServer = 6, WR_RezEvents = "Halloween_Event" }: numbers and strings.
 options =
 # The time between ticks.
 tick_milliseconds =

@@ -5,7 +5,7 @@ const FOLDER: &str = "resource/worlds/final_world";
 
 /// The client's file of a district, if it is known.
 ///
-/// Unverified: that of district 5.
+/// Unverified: the file of district 5.
 pub(super) fn path_of(district: u32) -> Option<String> {
     let name = match district {
         0 => "tutorial_v2/tutorial_v2",

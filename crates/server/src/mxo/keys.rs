@@ -31,7 +31,7 @@ pub enum KeysError {
         /// The system's error.
         source: io::Error,
     },
-    /// Others can read a private key.
+    /// Other users can read a private key.
     #[error(transparent)]
     Open(#[from] KeyError),
     /// A file does not contain a suitable private key.
@@ -81,8 +81,8 @@ pub struct ServerKeys {
 }
 
 impl ServerKeys {
-    /// Reads the keys, and generates those that are missing. Files with private keys must be readable
-    /// by their owner only. Generating the signing key takes seconds.
+    /// Reads the keys and generates those that are missing. Files with private keys must be readable
+    /// only by their owner. Generating the signing key takes seconds.
     ///
     /// A missing signing key is not needed if `pubkey.dat` belongs to the server key.
     ///
@@ -177,14 +177,14 @@ pub fn read_private(purpose: KeyUse, file: &Path) -> Result<Option<PrivateKey>, 
     key.map(Some).map_err(|error| KeysError::Private { file: file.to_owned(), error })
 }
 
-/// Reads at most one byte more of a file than a private key can have.
+/// Reads a file up to one byte past the maximum size of a private key.
 fn read(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(file)?.take(MAX_PRIVATE_KEY_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Generates a private key, and writes it to a new file.
+/// Generates a private key and writes it to a new file.
 fn create(purpose: KeyUse, file: &Path, random: &mut Random) -> Result<PrivateKey, KeysError> {
     let key = PrivateKey::generate(purpose, random)?;
     let text = format_private_key(&key)?;

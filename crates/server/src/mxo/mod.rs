@@ -1,6 +1,5 @@
 //! Servers for The Matrix Online: [`MxoServer`] has logins, accounts and characters; [`OpenWorld`]
-//! is only a small world over UDP, with objects from a scene, and clients that see them and walk
-//! among them.
+//! is just a small world over UDP, with objects from a scene that clients see and walk among.
 //!
 //! ```no_run
 //! use worldwire_net::Stop;
@@ -139,10 +138,10 @@ pub enum OpenError {
     /// An address is not available.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// An object of the scene, or the configuration of the replicator.
+    /// An object of the scene, or the replicator's configuration, is invalid.
     #[error(transparent)]
     World(#[from] Error),
-    /// The system has no random numbers.
+    /// The system cannot supply random numbers.
     #[error("cannot get random numbers: {0}")]
     Random(getrandom::Error),
 }
@@ -188,7 +187,7 @@ impl OpenWorld {
     /// Creates a scene's world and binds its ports. On an error, nothing is left open.
     pub async fn open(config: WorldConfig, scene: &Scene) -> Result<Self, OpenError> {
         let world = World::new(&config.objects, scene, config.replicator.clone())?;
-        // Every connection needs random numbers, so this fails early.
+        // Every connection needs random numbers, so fail early without them.
         getrandom::fill(&mut [0; 16]).map_err(OpenError::Random)?;
         let clock = Clock::start();
         // Admission limits the clients; the listener's limits include those that wait.

@@ -25,7 +25,7 @@ pub(super) struct Newcomer {
     pub(super) place: Option<(Point, u8)>,
     /// Whether it stays where it is if it is already in the world.
     pub(super) stays: bool,
-    /// By name. Classes without one of them ignore it.
+    /// Properties by name. A class that lacks one of them ignores it.
     values: Vec<(&'static str, Value<'static>)>,
 }
 
@@ -38,7 +38,7 @@ impl Newcomer {
         Self { handle: uid.to_string(), place: None, stays: false, values }
     }
 
-    /// A player's character. It returns to where it left if it is in the same district.
+    /// A player's character. It reappears where it left if that is in the same district.
     pub(super) fn player(character: u32, entrant: &Entrant, district: u32) -> Self {
         let text = |text: &str| Value::Text(text.to_owned());
         let number = |number: u32| Value::Unsigned(number);

@@ -42,7 +42,7 @@ const MAX_CHAT: usize = 512;
 /// becomes available.
 const BURST: u32 = 10;
 const REFILL: Duration = Duration::from_millis(500);
-/// The prefix of names in whispers, before world and handle: `SOE+MXO+World+Handle`.
+/// Separates the parts of a name in a whisper: `SOE+MXO+World+Handle`.
 const CHAT_SEPARATOR: char = '+';
 
 /// A player with a margin session.
@@ -50,7 +50,7 @@ const CHAT_SEPARATOR: char = '+';
 pub(super) struct Resident {
     pub(super) session: Arc<GameSession>,
     pub(super) realm: Realm,
-    /// When to tell the client that it has left, and when it must have confirmed that.
+    /// When to tell the client that it has left, and the deadline for its confirmation.
     leaves_at: Option<Duration>,
     confirms_by: Option<Duration>,
     allowance: Allowance,
@@ -60,35 +60,35 @@ pub(super) struct Resident {
 /// A client's request to the world.
 #[derive(Debug, PartialEq)]
 pub(super) enum Wish {
-    /// Its character, now that it has loaded the world.
+    /// Let its character enter, now that it has loaded the world.
     Enter,
-    /// To say something to everyone nearby.
+    /// Say something to everyone nearby.
     Say(String),
-    /// To say something to one player.
+    /// Say something to one player.
     Whisper {
         /// The player's handle.
         handle: String,
         text: String,
     },
-    /// To play an emote, by its number in scripts.
+    /// Play an emote, by its number in scripts.
     Emote(u8),
-    /// An animation; 0 ends it.
+    /// Play an animation; 0 ends it.
     Animate(u8),
-    /// A mood.
+    /// Change its mood.
     Mood(u8),
-    /// To go to a district, through a hardline.
+    /// Go to a district, through a hardline.
     Travel(u32),
-    /// To continue its way there: it has left the world that it was in.
+    /// Continue its journey: it has left the world that it was in.
     Travelled,
-    /// To leave the world after a delay.
+    /// Leave the world after a delay.
     Leave,
-    /// To be removed, because it has left.
+    /// Remove it, because it has left.
     Left,
-    /// To change the description of its character.
+    /// Change the description of its character.
     Describe(String),
-    /// To receive this answer.
+    /// Send it this answer.
     Reply(Box<ServerRpc<'static>>),
-    /// To receive a line of text that says what the server does not support.
+    /// Show it a line of text that says what the server does not support.
     Explain(&'static str),
 }
 
@@ -99,14 +99,14 @@ impl Resident {
         Self { session, realm, leaves_at, confirms_by, allowance, is_greeted: false }
     }
 
-    /// Handles a hello: the margin connection learns of the first.
+    /// Handles a hello and notifies the margin connection of the first one.
     pub(super) fn greet(&mut self) {
         if !core::mem::replace(&mut self.is_greeted, true) {
             self.session.tell(Notice::Established);
         }
     }
 
-    /// The district that the character enters: that in which it left, if there is a world for it.
+    /// The district that the character enters: the one it left from, if there is a world for it.
     pub(super) fn district(&self, worlds: &Worlds) -> u32 {
         let place = self.realm.entrant(self.session.character).and_then(|entrant| entrant.place);
         let left = place.map(|place| place.district).filter(|district| worlds.has(*district));
@@ -202,7 +202,7 @@ impl Resident {
         Some(Wish::Reply(Box::new(Background { reserved: 0, text }.into())))
     }
 
-    /// The client is notified after a delay that it has left.
+    /// Schedules the notice to the client that it has left.
     pub(super) fn leave_soon(&mut self, now: Duration) {
         let delay = self.realm.config().login.jack_out_seconds;
         self.leaves_at = Some(now.saturating_add(Duration::from_secs(delay.into())));
@@ -262,7 +262,7 @@ pub(super) fn leave_world(sender: &mut Sender) -> Result<(), Error> {
     sender.send(&RpcMessage::new(LEAVE_WORLD, b"")).map_err(SendError::into_error)
 }
 
-/// Tells the client that it enters another world. Unverified: that the message has no fields.
+/// Tells the client that it is entering another world. Unverified: that the message has no fields.
 pub(super) fn enter_world(sender: &mut Sender) -> Result<(), Error> {
     sender.send(&RpcMessage::new(NEW_WORLD, b"")).map_err(SendError::into_error)
 }

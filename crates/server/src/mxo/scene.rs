@@ -307,7 +307,7 @@ impl Goobj {
 
 /// Encodes a table of values by the names of their properties.
 fn values(table: &toml::Table, class: &Class) -> worldwire_core::Result<Properties<'static>> {
-    // Dates and infinities, which JSON lacks, become null; no property takes that.
+    // Dates and infinities, which JSON lacks, become null; no property accepts that.
     let json = serde_json::to_value(table).unwrap_or_default();
     Properties::from_json(Given::from(&Json::from(json)), None, class.create())
 }

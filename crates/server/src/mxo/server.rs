@@ -38,10 +38,10 @@ pub enum ServerError {
     /// The directory, configuration, key, database or ports are unusable.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The RSA keys.
+    /// The RSA keys cannot be used.
     #[error(transparent)]
     Keys(#[from] KeysError),
-    /// The scene.
+    /// The scene cannot be used.
     #[error("{}: {error}", file.display())]
     Scene {
         /// Its file.
@@ -49,10 +49,10 @@ pub enum ServerError {
         /// What is wrong with it.
         error: SceneError,
     },
-    /// The world, or the tables of its objects.
+    /// The world, or the tables of its objects, cannot be used.
     #[error(transparent)]
     World(#[from] Error),
-    /// The data in the database.
+    /// The data in the database cannot be loaded.
     #[error(transparent)]
     Realm(#[from] RealmError),
 }

@@ -40,7 +40,8 @@ impl World {
         self.words_of(client, ChatScope::Whisper, text)
     }
 
-    /// Delivers a message to the player with a name. Returns false if nobody in this world has it.
+    /// Delivers a message to the player with this handle. Returns false if no player in this world
+    /// has it.
     pub(super) fn deliver(&mut self, handle: &str, message: &RpcMessage<'static>) -> bool {
         let is_meant = |handle_of: &str| handle_of.eq_ignore_ascii_case(handle);
         let found = self.players.iter().find(|(_, player)| is_meant(&player.handle));
@@ -141,7 +142,7 @@ impl World {
     fn viewers(&self, client: ClientId) -> Result<Vec<(ClientId, u16)>> {
         let character = self.character_of(client)?;
         let viewers = self.replicator.viewers(character)?;
-        // An update of a view whose create is not acknowledged could arrive first.
+        // Until a view's create is acknowledged, an update could arrive before it.
         let live = viewers.filter(|(_, view)| view.state == ViewState::Live);
         Ok(live.map(|(viewer, view)| (viewer, view.id)).collect())
     }

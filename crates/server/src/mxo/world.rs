@@ -114,7 +114,7 @@ impl World {
     }
 
     /// Adds a client, and its character at the start. An existing client with the same character
-    /// leaves, since it may be the same one with a lost connection.
+    /// leaves, because it may be the same client, which lost its connection.
     ///
     /// # Errors
     /// A limit on clients or objects, or tables without a class for characters.
@@ -175,8 +175,8 @@ impl World {
         let _ = self.replicator.leave(client);
     }
 
-    /// Handles a client's object section, given from its ID on, from the packet with a number.
-    /// Returns whether its character has moved to another place.
+    /// Handles an object section, starting at its ID, that a client sent in packet `number`.
+    /// Returns whether the client's character has moved to another place.
     ///
     /// # Errors
     /// Those of [`Replicator::read`] and [`Replicator::follow`]. The section then has no effect.
@@ -264,7 +264,7 @@ impl World {
                 let _ = sender.send_objects(&section, None);
             }
             while let Some(message) = player.messages.front() {
-                // Retried in the next tick.
+                // The message is retried in the next tick.
                 if worldwire_core::connection::Sender::send(sender, message).is_err() {
                     break;
                 }
@@ -274,8 +274,8 @@ impl World {
         Ok(bytes)
     }
 
-    /// Stops the behaviour of objects until a moment at most [`LONGEST_HOLD`] away, so that
-    /// clients' views can be compared with the world. Clients can still walk.
+    /// Stops the behaviour of objects until a given time, at most [`LONGEST_HOLD`] from now, so
+    /// that clients' views can be compared with the world. Clients can still walk.
     pub fn hold(&mut self, until: Duration) {
         self.hold_until = Some(until.min(self.now.saturating_add(LONGEST_HOLD)));
     }

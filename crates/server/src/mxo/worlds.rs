@@ -11,8 +11,8 @@ use super::config::MxoConfig;
 use super::scene::Scene;
 use super::world::World;
 
-/// The worlds of a server, each for a district. Players in different ones do not see each other, but
-/// can whisper.
+/// The worlds of a server, one for each district. Players in different worlds do not see each
+/// other, but can whisper.
 #[derive(Debug)]
 pub struct Worlds {
     home: (u32, Mutex<World>),
@@ -40,7 +40,7 @@ impl Worlds {
         Self { home: (0, Mutex::new(world)), others: Vec::new() }
     }
 
-    /// The world of a district; of the first one, if no other has it.
+    /// The world of a district, or the first world if none has that district.
     pub fn of(&self, district: u32) -> MutexGuard<'_, World> {
         let found = self.others.iter().find(|(one, _)| *one == district);
         lock(&found.unwrap_or(&self.home).1)
@@ -57,13 +57,13 @@ impl Worlds {
         core::iter::once(&self.home).chain(&self.others).map(|(_, world)| lock(world))
     }
 
-    /// How many clients are in them.
+    /// How many clients are in all worlds together.
     #[must_use]
     pub fn players(&self) -> usize {
         self.all().map(|world| world.players()).sum()
     }
 
-    /// Removes a character from all worlds but that of a district.
+    /// Removes a character from all worlds except that of a district.
     pub(super) fn remove_elsewhere(&self, uid: u64, district: u32) {
         for (_, world) in
             core::iter::once(&self.home).chain(&self.others).filter(|(one, _)| *one != district)
@@ -75,8 +75,8 @@ impl Worlds {
         }
     }
 
-    /// Says something to the player with a name, wherever it is. Returns false if nobody has it.
-    /// Fails if the client has left.
+    /// Whispers something to the player with this handle, in any world. Returns false if no player
+    /// has it. Fails if the client has left.
     pub(super) fn whisper(
         &self,
         district: u32,

@@ -12,7 +12,7 @@ use super::{AccountRow, Change, Changes, Ledger, SettingRow, StoreError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RealmError {
-    /// The database.
+    /// The database cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Passwords were sealed with another key.
@@ -21,7 +21,7 @@ pub enum RealmError {
     /// The database belongs to another kind of server.
     #[error("the database belongs to another kind of server: it has {0}")]
     Foreign(String),
-    /// The system has no random numbers.
+    /// The system cannot supply random numbers.
     #[error("cannot get random numbers: {0}")]
     Random(#[from] getrandom::Error),
 }
@@ -35,7 +35,7 @@ impl UserNumber for u64 {}
 /// An account.
 #[derive(Clone, Debug)]
 pub(crate) struct AccountEntry {
-    /// In its owner's spelling.
+    /// The name, in its owner's spelling.
     pub(crate) name: String,
     /// [`BANNED`], and flags of each kind of server.
     pub(crate) flags: u32,
@@ -103,7 +103,7 @@ impl<N: UserNumber> Accounts<N> {
         self.entries.get(&user)
     }
 
-    /// The account with a name, in any case.
+    /// The account with this name, regardless of case.
     pub(crate) fn named(&self, name: &str) -> Option<N> {
         self.by_name.get(&folded(name)).copied()
     }
@@ -196,7 +196,7 @@ pub(crate) fn account_id(user: impl UserNumber) -> [u8; 16] {
     u128::from(user.into()).to_be_bytes()
 }
 
-/// The account with an ID in the database; `None` for an account of another kind of server.
+/// The account with this ID in the database; `None` for an account of another kind of server.
 pub(crate) fn user_of<N: UserNumber>(id: [u8; 16]) -> Option<N> {
     let user = u64::try_from(u128::from_be_bytes(id)).ok().filter(|user| *user != 0)?;
     N::try_from(user).ok()
@@ -213,7 +213,7 @@ pub(crate) fn setting_number(row: &SettingRow) -> Option<u64> {
     core::str::from_utf8(&row.value).ok()?.parse().ok()
 }
 
-/// Whether an account can have a name: printable ASCII without spaces.
+/// Whether an account can have this name: printable ASCII without spaces.
 pub(crate) fn is_account_name(name: &str, most: usize) -> bool {
     (1..=most).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic())
 }
@@ -265,7 +265,7 @@ mod tests {
         let (second, changes) = accounts.add("next", |_| entry("Smith")).unwrap();
         apply(&mut accounts, changes);
         assert_eq!(second, 2);
-        // A number that the protocol cannot carry is refused, and the account unchanged.
+        // A number that the protocol cannot carry is refused, and the accounts stay unchanged.
         accounts.put_next(u64::from(u32::MAX) + 1);
         assert!(accounts.add("next", |_| entry("Late")).is_err());
         assert_eq!(accounts.sorted().len(), 1);

@@ -23,8 +23,8 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 /// How often the connection is checked, and reopened if it broke.
 const CHECK_EVERY: Duration = Duration::from_secs(15);
 
-/// The key of the lock: `wwdb` in the upper half, the number of this schema's `shard` table in the
-/// lower. Shards in different schemas of one database do not conflict.
+/// The key of the lock: `wwdb` in the upper half, and the number of this schema's `shard` table in
+/// the lower half. Shards in different schemas of one database do not conflict.
 const TRY_LOCK: &str =
     "SELECT pg_try_advisory_lock((2004313186::bigint << 32) | 'shard'::regclass::oid::bigint)";
 const HOLDER: &str = "SELECT a.pid, a.application_name, host(a.client_addr) \
@@ -32,7 +32,7 @@ const HOLDER: &str = "SELECT a.pid, a.application_name, host(a.client_addr) \
     WHERE l.locktype = 'advisory' AND l.granted AND l.classid = 2004313186::oid \
     AND l.objid = 'shard'::regclass::oid AND l.objsubid = 1 \
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())";
-/// PostgreSQL ends this session soon after its client's machine is lost, and never for being idle.
+/// PostgreSQL ends this session soon after its client's machine is lost, but never for being idle.
 const KEEP_SESSION: &str = "SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; \
     SET tcp_keepalives_count = 3; SET idle_session_timeout = 0";
 
@@ -42,7 +42,7 @@ pub(super) struct AdvisoryLock(Arc<Mutex<Option<PgConnection>>>);
 
 impl AdvisoryLock {
     /// Takes the lock and keeps it until [`release`](Self::release). Fails with
-    /// [`StoreError::InUse`] if another process holds it, and does not release it within
+    /// [`StoreError::InUse`] if another process holds it and does not release it within
     /// `patience`. With `quiet`, outages are not logged, because the lease on the database reports
     /// them.
     pub(super) async fn take(

@@ -15,7 +15,8 @@ pub(super) const NOT_NEXT: &str = "WW001";
 const MAX_ROWS: usize = 4_096;
 const MAX_BYTES: usize = 64 << 20;
 
-/// Also logs which rows the batch changes, for standbys, and forgets all but the last 10,000 batches.
+/// The statement that commits a batch. It also logs which rows the batch changes, for standbys, and
+/// deletes the log of all but the last 10,000 batches.
 macro_rules! commit {
     ($also:literal) => {
         concat!(
@@ -32,7 +33,7 @@ macro_rules! commit {
 }
 
 const COMMIT: &str = commit!("");
-/// With sessions and placements.
+/// The statement for a batch with sessions or placements.
 const COMMIT_MORE: &str = commit!(
     ", gone AS (DELETE FROM sessions WHERE connection = ANY ($34)), \
     kept AS (INSERT INTO sessions (connection, epoch, data) \
@@ -69,7 +70,7 @@ struct GoneColumns<'c> {
 }
 
 impl<'c> GoneColumns<'c> {
-    /// Adds a row if it was deleted.
+    /// Adds the row of a change that deletes one.
     fn add(&mut self, change: &'c Change) {
         match change {
             Change::DeleteAccount(id) => self.accounts.push(id),
@@ -143,7 +144,7 @@ impl<'c> Columns<'c> {
         (bytes <= MAX_BYTES).then_some(columns)
     }
 
-    /// Adds a row, and returns the size of its data in bytes.
+    /// Adds a row and returns the size of its data in bytes.
     fn add(&mut self, change: &'c Change) -> usize {
         match change {
             Change::PutSetting(row) => {

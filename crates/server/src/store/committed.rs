@@ -1,8 +1,8 @@
-//! Data in memory that matches the database: each change is committed first, and becomes visible
+//! Data in memory that matches the database: each change is committed first and becomes visible
 //! afterwards.
 //!
 //! After a failure, the database is regarded as failing until a commit succeeds. If it is unknown
-//! whether the batch took effect, all changes are refused at once until the database answers that,
+//! whether the batch took effect, all changes are refused at once until the database answers,
 //! so a change never waits for more than one failing change. A task asks the database and
 //! occasionally commits an empty batch, to notice the end of an outage even without changes.
 //!
@@ -17,11 +17,12 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinHandle};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::lease::{LEASE_PATIENCE, Lease, LeaseView};
 use super::probe::Probe;
 use super::{Change, Changes, Ledger, Position, StoreError};
+use crate::boot_clock::BootInstant;
 use crate::ending::until_overtaken;
 
 /// The time limit for a commit, and for a change to wait for its turn.
@@ -86,7 +87,7 @@ impl<D> fmt::Debug for Committed<D> {
 }
 
 impl<D: Indexed> Committed<D> {
-    /// Uses data that was read after `writer` had claimed the database, or that is as complete.
+    /// Uses data that was read after `writer` claimed the database, or that is equally complete.
     pub(crate) fn new(data: D, writer: Writer) -> Self {
         let lease = writer.lease.as_ref().map(Lease::view);
         let this = Self(Arc::new(Inner {
@@ -155,7 +156,7 @@ impl<D: Indexed> Committed<D> {
     }
 
     /// Since when another process may have taken over; `None` while none can have.
-    pub(crate) fn inactive_since(&self) -> Option<Instant> {
+    pub(crate) fn inactive_since(&self) -> Option<BootInstant> {
         self.0.lease.as_ref().and_then(LeaseView::invalid_since)
     }
 
@@ -171,13 +172,14 @@ impl<D: Indexed> Committed<D> {
         }
     }
 
-    /// Whether the last change could not be written to the database, or the lease on it not be
-    /// renewed. Empty changes test a failing database, so this ends when it accepts changes again.
+    /// Whether the last change could not be written to the database, or the lease on it could not
+    /// be renewed. Empty changes probe a failing database, so this clears once it accepts changes
+    /// again.
     pub(crate) fn is_failing(&self) -> bool {
         self.failing().is_some() || !self.is_active()
     }
 
-    /// Why the database accepts no changes now.
+    /// Why the database does not accept changes now.
     pub(crate) fn not_stored(&self) -> NotStored {
         let overtaken = self.overtaken().map(|error| error.to_string());
         let reason = overtaken.or_else(|| self.failing().clone());
@@ -189,7 +191,7 @@ impl<D: Indexed> Committed<D> {
         self.0.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why no change is possible any more, if another process took over the database, or may have:
+    /// Why changes are no longer possible, if another process took over the database, or may have:
     /// a [`StoreError::Overtaken`] or [`StoreError::LeaseLost`].
     pub(crate) fn overtaken(&self) -> Option<Arc<StoreError>> {
         self.0.overtaken.borrow().clone()
@@ -200,8 +202,8 @@ impl<D: Indexed> Committed<D> {
         until_overtaken(self.0.overtaken.subscribe())
     }
 
-    /// Gives up the lease, and ends all connections to the database. No client may be answered any
-    /// more.
+    /// Gives up the lease and ends all connections to the database. From then on, no client may be
+    /// answered.
     pub(crate) async fn close(&self) {
         // A test of a database that does not answer would delay this.
         let tasks = [self.probing().take(), self.watching().take()];
@@ -226,7 +228,7 @@ impl<D: Indexed> Committed<D> {
         self.0.doubt.notify_one();
         let mut probing = self.probing();
         if probing.is_none() {
-            tracing::error!(%error, "the database accepts no changes");
+            tracing::error!(%error, "the database does not accept changes");
             let task = recover(Arc::downgrade(&self.0), Arc::clone(&self.0.doubt));
             *probing = Some(tokio::spawn(task).abort_handle());
         }
@@ -300,7 +302,7 @@ async fn recover<D: Indexed>(inner: Weak<Inner<D>>, doubt: Arc<Notify>) {
             {
                 let nothing = |_: &D| Ok::<_, NotStored>((Vec::new(), ()));
                 if let Err(WriteError::Store(error)) = committed.write(&mut writer, nothing).await {
-                    tracing::warn!(%error, "the database still accepts no changes");
+                    tracing::warn!(%error, "the database still does not accept changes");
                     committed.uncommitted(error);
                     probe.schedule();
                 }
@@ -320,7 +322,7 @@ async fn recover<D: Indexed>(inner: Weak<Inner<D>>, doubt: Arc<Notify>) {
 }
 
 /// Waits until the database says whether an uncertain batch took effect. The writer is not locked
-/// meanwhile, so changes are refused without waiting. Returns `None` after the server's end.
+/// meanwhile, so changes are refused without waiting. Returns `None` once the server has ended.
 async fn resolve<D: Indexed>(inner: &Weak<Inner<D>>) -> Option<Committed<D>> {
     let [mut delay, most] = BACK_OFF;
     loop {

@@ -40,7 +40,7 @@ fn place(options: &PgConnectOptions) -> String {
     }
 }
 
-/// A database's error for operators: without positions in PostgreSQL's source code.
+/// A database error for operators, without positions in PostgreSQL's source code.
 pub(super) fn described(error: &sqlx::Error) -> String {
     match error {
         sqlx::Error::Database(error) => error.message().to_owned(),
@@ -63,7 +63,7 @@ pub(super) fn described_migration(error: &MigrateError) -> String {
     }
 }
 
-/// A connection that is opened when it is needed, and again after it broke. Its users take turns.
+/// A connection that is opened on demand, and again after it breaks. Its users take turns.
 #[derive(Debug)]
 pub(super) struct Single {
     options: PgConnectOptions,
@@ -77,7 +77,7 @@ impl Single {
         Self { options, settings, idle: Mutex::new(None) }
     }
 
-    /// Waits for a turn, and connects if necessary.
+    /// Waits for a turn and connects if necessary.
     pub(super) async fn lend(&self) -> Result<LentSingle<'_>, StoreError> {
         let mut place = self.idle.lock().await;
         let connection = match place.take() {
@@ -95,13 +95,13 @@ impl Single {
     /// Closes the connection.
     pub(super) async fn close(&self) {
         if let Some(connection) = self.idle.lock().await.take() {
-            // It may have broken.
+            // The connection may have broken.
             let _ = connection.close().await;
         }
     }
 }
 
-/// The connection of a [`Single`], during a turn. It is closed unless it is given back: after an
+/// The connection of a [`Single`], during a turn. It is closed unless it is returned: after an
 /// error, its state is uncertain.
 pub(super) struct LentSingle<'s> {
     place: MutexGuard<'s, Option<PgConnection>>,

@@ -29,14 +29,16 @@ pub struct CopiedRows {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CopyError {
-    /// One of the databases.
+    /// One of the databases cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The new database has data.
     #[error("the new database is not empty; nothing was copied")]
     NotEmpty,
     /// What was read back is not what was written.
-    #[error("the new database has other {0} than the old one; do not use it")]
+    #[error(
+        "the {0} in the new database differ from those in the old one; do not use the new database"
+    )]
     Different(&'static str),
 }
 
@@ -57,7 +59,7 @@ impl Target {
                 lock: None,
             });
         }
-        // A misspelled URL is no file.
+        // A misspelled URL must not become the name of a file.
         if to.contains("://") {
             return Err(StoreError::Url);
         }
@@ -70,7 +72,7 @@ impl Target {
 
     /// Copies all rows of a database into this one, which must be empty, in one transaction, and
     /// compares them afterwards. Sessions are not copied. The caller keeps other processes out of
-    /// the old database. Closes this one.
+    /// the old database. Closes this database.
     pub(crate) async fn fill(self, from: &dyn Store) -> Result<CopiedRows, CopyError> {
         let Self { store, lock } = self;
         let filled = fill(from, &*store).await;
@@ -135,7 +137,7 @@ async fn read(from: &dyn Store) -> Result<(Changes, CopiedRows), StoreError> {
 /// Checks that two databases have the same rows.
 async fn compare(from: &dyn Store, to: &dyn Store) -> Result<(), CopyError> {
     let same = |same: bool, what| if same { Ok(()) } else { Err(CopyError::Different(what)) };
-    // In the order of their bytes: databases sort text differently.
+    // Sorted by bytes, because databases sort text differently.
     let (mut settings, mut copied) = (from.settings().await?, to.settings().await?);
     for rows in [&mut settings, &mut copied] {
         rows.sort_by(|one, other| one.name.cmp(&other.name));

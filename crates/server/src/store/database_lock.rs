@@ -21,9 +21,9 @@ use crate::folder::private_file;
 /// The lock on a SQLite database. It is released when dropped, or when the process ends.
 #[derive(Debug)]
 pub(super) enum DatabaseLock {
-    /// On the database itself.
+    /// A lock on the database itself.
     Inside(File),
-    /// On a file beside it.
+    /// A lock on a file beside it.
     Beside(LockFile),
 }
 
@@ -90,7 +90,7 @@ fn names(path: &Path) -> io::Result<u64> {
     Ok(std::os::unix::fs::MetadataExt::nlink(&std::fs::metadata(path)?))
 }
 
-/// Unknown here.
+/// Always 1, because the number cannot be read on this system.
 #[cfg(not(unix))]
 fn names(_: &Path) -> io::Result<u64> {
     Ok(1)
@@ -110,7 +110,8 @@ mod range {
 
     /// Where the range begins. A database has at most 2^48 bytes.
     const START: i64 = 1 << 62;
-    /// How often to look for the process that holds the lock, in case it releases it meanwhile.
+    /// How many times to look for the process that holds the lock, in case it releases it in the
+    /// meantime.
     const TRIES: u32 = 10;
 
     /// Locks the range. Its length is the process's ID, so that others can name the process.
@@ -135,7 +136,7 @@ mod range {
     }
 
     pub(super) fn release(file: &File) -> io::Result<()> {
-        // To the end of the file.
+        // A length of 0 means to the end of the file.
         fcntl(file, FcntlArg::F_OFD_SETLK(&range(libc::F_UNLCK, 0)?))?;
         Ok(())
     }
@@ -151,7 +152,7 @@ mod range {
         })
     }
 
-    /// Describes the process with an ID. The process may be on another machine that shares the
+    /// Describes the process with this ID. The process may be on another machine that shares the
     /// file, or in another container, where IDs refer to other processes.
     fn named(id: i64) -> String {
         let program = |id: &str| fs::read_to_string(format!("/proc/{id}/comm")).ok();
@@ -218,7 +219,7 @@ mod tests {
             }
             fs::remove_file(&other).unwrap();
         }
-        // What a child process has between its fork and the start of its program.
+        // A child process has such a copy between its fork and the start of its program.
         let DatabaseLock::Inside(inside) = &first else { panic!("{first:?}") };
         let copy = inside.try_clone().unwrap();
         drop(first);
@@ -234,7 +235,7 @@ mod tests {
         DatabaseLock::take(&file).unwrap();
     }
 
-    /// On systems that have only this lock.
+    /// Some systems have only this lock.
     #[cfg(unix)]
     #[test]
     fn a_file_beside_the_database_is_found_through_symbolic_links() {

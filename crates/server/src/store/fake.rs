@@ -1,4 +1,4 @@
-//! A database for tests of what happens around it: its lease, its position and its settings.
+//! A fake database for tests of its lease, position and settings.
 
 use std::collections::VecDeque;
 use std::future::pending;

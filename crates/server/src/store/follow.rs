@@ -5,11 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tracing::info;
 
 use super::lease::{Lease, LeaseRow, SharedStore, Sighting, Verdict, Watch};
 use super::{Changes, Position, Store, StoreError};
+use crate::boot_clock::BootInstant;
 
 /// How long the database may take to answer a look.
 const LOOK_WITHIN: Duration = Duration::from_secs(1);
@@ -19,7 +20,7 @@ pub(crate) trait Copied: Send + 'static {
     /// Why the data cannot be used.
     type Error: From<StoreError> + Error + Send;
 
-    /// Reads the whole database, which other processes may change meanwhile.
+    /// Reads the whole database, which other processes may change in the meantime.
     fn load(&mut self, store: &dyn Store) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
     /// Applies changes that another process committed.
@@ -68,10 +69,10 @@ impl<C: Copied> Follower<C> {
 
     /// Looks at the active process, and catches up with its changes.
     pub(crate) async fn look(&mut self) -> Result<Look, C::Error> {
-        let asked = Instant::now();
+        let asked = BootInstant::now();
         let sighting = timeout(LOOK_WITHIN, self.store.look()).await;
         let sighting = sighting.map_err(|_| StoreError::Timeout)??;
-        let verdict = self.watch.see(&sighting, asked, Instant::now());
+        let verdict = self.watch.see(&sighting, asked, BootInstant::now());
         let behind = sighting.position.batch.saturating_sub(self.batch.unwrap_or_default());
         if self.batch != Some(sighting.position.batch) {
             self.catch_up().await?;
@@ -80,27 +81,27 @@ impl<C: Copied> Follower<C> {
         Ok(Look { sighting, verdict, is_alive, behind })
     }
 
-    /// Takes over the database, if nothing has changed since the look. Returns `None` if another
+    /// Takes over the database if nothing has changed since the look. Returns `None` if another
     /// process was faster or is active again.
     pub(crate) async fn take_over(&self, look: &Look) -> Result<Option<Taken>, StoreError> {
         let by_force = look.verdict == Verdict::TakeOverByForce;
-        let start = Instant::now();
+        let start = BootInstant::now();
         let position = self.store.take_over(&look.sighting, by_force).await?;
         let is_clean = look.sighting.lease.beat == LeaseRow::RESIGNED;
         Ok(position.map(|position| {
             let lease = Lease::keep(Arc::clone(&self.store), position, start);
-            Taken { position, lease, is_clean }
+            Taken { position, last_epoch: look.sighting.position.epoch, lease, is_clean }
         }))
     }
 
-    /// Completes the copy, after this process has taken over: nobody else changes the database now.
+    /// Completes the copy after this process has taken over: nobody else changes the database now.
     pub(crate) async fn lead(mut self, taken: Taken) -> Result<Led<C>, C::Error> {
         while self.batch != Some(taken.position.batch) {
             self.catch_up().await?;
         }
         let Self { store, copy, .. } = self;
-        let Taken { position, lease, is_clean } = taken;
-        Ok(Led { store, copy, position, lease, is_clean })
+        let Taken { position, last_epoch, lease, is_clean } = taken;
+        Ok(Led { store, copy, position, last_epoch, lease, is_clean })
     }
 
     async fn catch_up(&mut self) -> Result<(), C::Error> {
@@ -110,14 +111,17 @@ impl<C: Copied> Follower<C> {
                 self.batch = Some(last);
                 return Ok(());
             }
-            info!("reading the whole database again: its log does not go back far enough");
+            info!(
+                "reading the whole database again: its log does not go back far enough, or it was \
+                 restored from a backup"
+            );
         }
         self.read_all().await
     }
 
     /// Reads everything, and then the changes since it began.
     async fn read_all(&mut self) -> Result<(), C::Error> {
-        // A copy that was read only in part must never pass for a whole one.
+        // A partly read copy must never pass for a complete one.
         self.batch = None;
         self.copy.forget();
         let start = self.store.look().await?.position.batch;
@@ -135,6 +139,7 @@ impl<C: Copied> Follower<C> {
 #[derive(Debug)]
 pub(crate) struct Taken {
     position: Position,
+    last_epoch: u64,
     lease: Lease,
     is_clean: bool,
 }
@@ -145,8 +150,10 @@ pub(crate) struct Led<C> {
     /// The data, complete up to `position`.
     pub(crate) copy: C,
     pub(crate) position: Position,
+    /// The epoch of the process before.
+    pub(crate) last_epoch: u64,
     pub(crate) lease: Lease,
-    /// Whether the process before gave up its lease.
+    /// Whether the previous process gave up its lease.
     pub(crate) is_clean: bool,
 }
 

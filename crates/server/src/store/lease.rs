@@ -13,11 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{sleep_until, timeout};
 use tracing::{info, warn};
 
 use super::outage::Outage;
 use super::{Changes, Pending, Position, SessionRow, Store, StoreError};
+use crate::boot_clock::BootInstant;
 
 /// How often the active process renews its lease.
 const RENEW_EVERY: Duration = Duration::from_millis(250);
@@ -97,7 +98,7 @@ pub struct Sighting {
 pub struct LeaseRow {
     /// The epoch of the process that kept it last.
     pub epoch: u64,
-    /// How often it was renewed; [`RESIGNED`](Self::RESIGNED) once it was given up.
+    /// How many times it was renewed; [`RESIGNED`](Self::RESIGNED) once it was given up.
     pub beat: i64,
 }
 
@@ -121,16 +122,21 @@ pub(crate) enum Verdict {
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     /// The lease, and when it was first seen in this state.
-    seen: Option<(LeaseRow, Instant)>,
+    seen: Option<(LeaseRow, BootInstant)>,
     /// The latest epoch in which a renewal was seen.
     renewed: Option<u64>,
     /// The last check.
-    looked: Option<Instant>,
+    looked: Option<BootInstant>,
 }
 
 impl Watch {
     /// Decides what to do after a check that started at `asked` and was answered at `now`.
-    pub(crate) fn see(&mut self, sighting: &Sighting, asked: Instant, now: Instant) -> Verdict {
+    pub(crate) fn see(
+        &mut self,
+        sighting: &Sighting,
+        asked: BootInstant,
+        now: BootInstant,
+    ) -> Verdict {
         // After a gap, the active process gets the whole time again: the database may have been
         // unreachable for it, too.
         let is_blink = self.looked.is_some_and(|looked| now - looked <= LONGEST_BLINK);
@@ -146,7 +152,7 @@ impl Watch {
         match self.seen {
             Some((seen, since)) if seen == lease => {
                 // The beat had this value when the database answered, which was after `asked`.
-                match asked.saturating_duration_since(since) >= TAKE_OVER_AFTER {
+                match asked - since >= TAKE_OVER_AFTER {
                     true => Verdict::TakeOverByForce,
                     false => Verdict::Wait,
                 }
@@ -190,14 +196,18 @@ pub(crate) struct LeaseView(watch::Receiver<State>);
 #[derive(Clone, Debug)]
 enum State {
     /// Valid until this moment.
-    Until(Instant),
+    Until(BootInstant),
     /// Not valid since this moment, for this reason. It will never be valid again.
-    Ended(Instant, Arc<StoreError>),
+    Ended(BootInstant, Arc<StoreError>),
 }
 
 impl Lease {
     /// Keeps the lease that a process got at `taken`, when it took over at this position.
-    pub(crate) fn keep(store: Arc<dyn SharedStore>, position: Position, taken: Instant) -> Self {
+    pub(crate) fn keep(
+        store: Arc<dyn SharedStore>,
+        position: Position,
+        taken: BootInstant,
+    ) -> Self {
         let (sender, state) = watch::channel(State::Until(taken + VALID));
         let (keep, dropped) = oneshot::channel();
         tokio::spawn(renew(Arc::clone(&store), position, taken, sender, dropped));
@@ -214,8 +224,8 @@ impl Lease {
         self.view.is_valid()
     }
 
-    /// Waits until the lease is valid again. Returns false if it was not renewed for `patience` after
-    /// its end.
+    /// Waits until the lease is valid again. Returns false if it was not renewed within
+    /// `patience` of its end.
     pub(crate) async fn until_valid(&mut self, patience: Duration) -> bool {
         self.view.until_valid(patience).await
     }
@@ -225,14 +235,14 @@ impl Lease {
         self.view.ended().await
     }
 
-    /// Gives up the lease. The process must not answer any more.
+    /// Gives up the lease. The process must stop answering.
     pub(crate) async fn resign(self) {
         let Self { store, epoch, keep, .. } = self;
         drop(keep);
         match timeout(RENEW_WITHIN, store.resign(epoch)).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => warn!(%error, "cannot give up the lease on the database"),
-            Err(_) => warn!("cannot give up the lease on the database in time"),
+            Ok(Err(error)) => warn!(%error, "cannot release the lease on the database"),
+            Err(_) => warn!("cannot release the lease on the database in time"),
         }
     }
 }
@@ -244,22 +254,22 @@ impl LeaseView {
     }
 
     /// Since when another process may have taken over; `None` while the lease is valid.
-    pub(crate) fn invalid_since(&self) -> Option<Instant> {
+    pub(crate) fn invalid_since(&self) -> Option<BootInstant> {
         match &*self.0.borrow() {
-            State::Until(end) => (*end <= Instant::now()).then_some(*end),
+            State::Until(end) => (*end <= BootInstant::now()).then_some(*end),
             State::Ended(since, _) => Some(*since),
         }
     }
 
-    /// Waits until the lease is valid again. Returns false if it was not renewed for `patience` after
-    /// its end.
+    /// Waits until the lease is valid again. Returns false if it was not renewed within
+    /// `patience` of its end.
     pub(crate) async fn until_valid(&mut self, patience: Duration) -> bool {
         loop {
             let end = match &*self.0.borrow_and_update() {
                 State::Until(end) => *end,
                 State::Ended(..) => return false,
             };
-            let now = Instant::now();
+            let now = BootInstant::now();
             if now < end {
                 return true;
             }
@@ -269,7 +279,7 @@ impl LeaseView {
                         return false;
                     }
                 }
-                () = sleep_until(end + patience) => return false,
+                () = sleep_until((end + patience).timer()) => return false,
             }
         }
     }
@@ -282,8 +292,8 @@ impl LeaseView {
         {
             return Arc::clone(error);
         }
-        // The task ends only after it has said why, or because nobody needs the lease any more.
-        Arc::new(StoreError::LeaseLost("it is no longer renewed".to_owned()))
+        // The task ends only after it has reported why, or because nobody needs the lease any more.
+        Arc::new(StoreError::LeaseLost("it is no longer being renewed".to_owned()))
     }
 }
 
@@ -291,23 +301,23 @@ impl LeaseView {
 async fn renew(
     store: Arc<dyn SharedStore>,
     position: Position,
-    mut renewed: Instant,
+    mut renewed: BootInstant,
     state: watch::Sender<State>,
     mut dropped: oneshot::Receiver<Infallible>,
 ) {
-    let end = |since: Instant, error| {
+    let end = |since: BootInstant, error| {
         state.send_replace(State::Ended(since, Arc::new(error)));
     };
     let mut outage = Outage::default();
     loop {
-        let start = Instant::now();
+        let start = BootInstant::now();
         match timeout(RENEW_WITHIN, store.renew(position.epoch)).await {
             Ok(Ok(true)) => {
                 renewed = start;
-                // Not from now on: a standby may have seen this beat when the renewal began.
+                // Counted from the start of the renewal: a standby may have seen this beat then.
                 state.send_replace(State::Until(start + VALID));
                 if outage.end() {
-                    info!("the lease on the database is renewed again");
+                    info!("the lease on the database is being renewed again");
                 }
             }
             Ok(Ok(false)) => {
@@ -335,7 +345,7 @@ async fn renew(
         tokio::select! {
             biased;
             _ = &mut dropped => return,
-            () = sleep_until(start + RENEW_EVERY) => {}
+            () = sleep_until((start + RENEW_EVERY).timer()) => {}
         }
     }
 }
@@ -344,9 +354,10 @@ async fn renew(
 mod tests {
     use std::sync::atomic::Ordering;
 
-    use tokio::time::sleep;
+    use tokio::time::{Instant, sleep};
 
     use super::*;
+    use crate::boot_clock::suspend;
     use crate::store::fake::Fake;
 
     fn sighting(epoch: u64, lease: (u64, i64)) -> Sighting {
@@ -358,7 +369,7 @@ mod tests {
     }
 
     /// Checks every 100 ms until the verdict is not to wait. Returns the time that this took.
-    fn watched(watch: &mut Watch, now: &mut Instant, sighting: &Sighting) -> Duration {
+    fn watched(watch: &mut Watch, now: &mut BootInstant, sighting: &Sighting) -> Duration {
         let start = *now;
         while watch.see(sighting, *now, *now) == Verdict::Wait {
             assert!(*now - start < Duration::from_secs(60));
@@ -369,7 +380,7 @@ mod tests {
 
     #[test]
     fn a_standby_takes_over_when_the_beat_stops() {
-        let (mut watch, mut now) = (Watch::default(), Instant::now());
+        let (mut watch, mut now) = (Watch::default(), BootInstant::now());
         for beat in 0..40 {
             assert_eq!(watch.see(&sighting(3, (3, beat)), now, now), Verdict::Wait);
             now += LOOK_EVERY;
@@ -386,7 +397,7 @@ mod tests {
     /// The database may be a restored backup.
     #[test]
     fn a_lease_that_was_never_renewed_is_told_apart() {
-        let (mut watch, mut now) = (Watch::default(), Instant::now());
+        let (mut watch, mut now) = (Watch::default(), BootInstant::now());
         let dead = sighting(3, (3, 39));
         assert_eq!(watched(&mut watch, &mut now, &dead), TAKE_OVER_AFTER);
         assert!(!watch.has_seen_renewal(dead.lease));
@@ -394,7 +405,7 @@ mod tests {
 
     #[test]
     fn only_time_in_which_the_standby_looked_counts() {
-        let (mut watch, mut now) = (Watch::default(), Instant::now());
+        let (mut watch, mut now) = (Watch::default(), BootInstant::now());
         let same = sighting(3, (3, 5));
         // A standby that was stopped, or a database that did not answer.
         for _ in 0..20 {
@@ -414,7 +425,7 @@ mod tests {
     fn keep() -> (Arc<Fake>, Lease) {
         let fake = Arc::<Fake>::default();
         let position = Position { epoch: 3, batch: 7 };
-        let lease = Lease::keep(Arc::<Fake>::clone(&fake), position, Instant::now());
+        let lease = Lease::keep(Arc::<Fake>::clone(&fake), position, BootInstant::now());
         (fake, lease)
     }
 
@@ -430,7 +441,7 @@ mod tests {
         assert_eq!(view.invalid_since(), None);
         sleep(VALID).await;
         assert!(!lease.is_valid());
-        let start = Instant::now();
+        let start = BootInstant::now();
         assert!(view.invalid_since().is_some_and(|since| since <= start && since + VALID > start));
         assert!(!lease.until_valid(LEASE_PATIENCE).await);
         assert!(start.elapsed() <= LEASE_PATIENCE);
@@ -448,6 +459,24 @@ mod tests {
         assert!(fake.is_resigned.load(Ordering::Relaxed));
         sleep(Duration::from_secs(5)).await;
         assert!(fake.renewals.load(Ordering::Relaxed) <= renewals + 1, "nobody needs it");
+    }
+
+    /// Another process has taken over while the machine was suspended.
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_does_not_outlive_a_suspension() {
+        let (_fake, mut lease) = keep();
+        sleep(Duration::from_secs(5)).await;
+        assert!(lease.is_valid());
+        suspend(VALID);
+        assert!(!lease.is_valid());
+        assert!(lease.until_valid(LEASE_PATIENCE).await, "it is renewed at once");
+
+        let (mut watch, now) = (Watch::default(), BootInstant::now());
+        let same = sighting(3, (3, 5));
+        assert_eq!(watch.see(&same, now, now), Verdict::Wait);
+        suspend(TAKE_OVER_AFTER);
+        let now = BootInstant::now();
+        assert_eq!(watch.see(&same, now, now), Verdict::Wait, "a suspended standby saw nothing");
     }
 
     /// A standby counts from the renewal, not from when its answer arrives here.
@@ -470,7 +499,7 @@ mod tests {
     async fn a_lease_ends_when_it_is_lost() {
         let (fake, mut lease) = keep();
         fake.is_down.store(true, Ordering::Relaxed);
-        let start = Instant::now();
+        let start = BootInstant::now();
         let error = lease.ended().await;
         let said = "not renewed for 30 s: the database did not answer in time";
         assert!(matches!(&*error, StoreError::LeaseLost(why) if why == said), "{error}");
@@ -490,7 +519,7 @@ mod tests {
 
     #[test]
     fn without_a_lease_nobody_is_forced() {
-        let (mut watch, now) = (Watch::default(), Instant::now());
+        let (mut watch, now) = (Watch::default(), BootInstant::now());
         for sighting in [sighting(4, (3, 5)), sighting(3, (3, LeaseRow::RESIGNED))] {
             assert_eq!(watch.see(&sighting, now, now), Verdict::TryToTakeOver);
         }

@@ -45,9 +45,9 @@ impl FolderLock {
         Ok(lock)
     }
 
-    /// Also locks the SQLite database in the directory, unless that is done: other directories may
-    /// have links to it. The file is created if it is missing. The database must be closed before
-    /// the lock is dropped.
+    /// Also locks the SQLite database in the directory, unless it is locked already: other
+    /// directories may have links to it. The file is created if it is missing. The database must be
+    /// closed before the lock is dropped.
     ///
     /// # Errors
     /// [`StoreError::InUse`], [`StoreError::Linked`], or the system's error.
@@ -59,7 +59,7 @@ impl FolderLock {
         Ok(())
     }
 
-    /// The process that holds the lock, for people: `process 4242 on host`, as far as its file can
+    /// The name of the process that holds the lock: `process 4242 on host`, as far as its file can
     /// be read.
     pub fn holder(folder: &Path) -> String {
         LockFile::holder(&folder.join(LOCK_FILE))
@@ -114,7 +114,7 @@ impl LockFile {
         }
     }
 
-    /// The process that holds the lock, for people.
+    /// The name of the process that holds the lock.
     pub(super) fn holder(path: &Path) -> String {
         let mut name = String::new();
         let read = File::open(path).and_then(|file| file.take(MAX_NAME).read_to_string(&mut name));
@@ -126,7 +126,7 @@ impl LockFile {
         }
     }
 
-    /// Unlocks the file, and removes it except on Windows. Closing the file is not enough while a
+    /// Unlocks the file and removes it except on Windows. Closing the file is not enough while a
     /// child process that is just being started still has a copy of it.
     pub(super) fn release(&self) {
         if cfg!(unix) {
@@ -151,7 +151,7 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Lock files are never removed here.
+/// Lock files are never removed on this system, so the path still leads to the file.
 #[cfg(not(unix))]
 fn is_at(_: &File, _: &Path) -> io::Result<bool> {
     Ok(true)
@@ -169,12 +169,12 @@ mod tests {
         assert!(FolderLock::take(folder.path()).unwrap().is_none());
         let named = format!("process {} on ", std::process::id());
         assert!(FolderLock::holder(folder.path()).starts_with(&named));
-        // What a child process has between its fork and the start of its program.
+        // A child process has such a copy between its fork and the start of its program.
         let copy = first.as_ref().unwrap().lock.file.try_clone().unwrap();
         drop(first);
         assert!(FolderLock::take(folder.path()).unwrap().is_some());
         drop(copy);
-        // A lock of an earlier version, and a file that is not a lock's.
+        // The lock file of an earlier version, and a file that is not a lock file.
         for text in ["", "a\u{1b}[31mb"] {
             fs::write(folder.path().join(LOCK_FILE), text).unwrap();
             assert_eq!(FolderLock::holder(folder.path()), "another process");

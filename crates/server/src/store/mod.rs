@@ -10,9 +10,13 @@
 //! A writer first [claims](Ledger::claim) the database. Each claim gets a new *epoch*, and every
 //! batch has a number. The database stores both and accepts only the next batch of the latest
 //! epoch. So a writer whose commit was interrupted can ask whether it took effect
-//! ([`Ledger::position`]), and a writer that lost the database to another process learns it from
+//! ([`Ledger::position`]), and a writer that lost the database to another process learns this from
 //! its next commit, before it acknowledges anything: [`StoreError::Overtaken`] is final. The number
 //! of the batch alone would not suffice, because another process may have committed exactly one.
+//!
+//! A new epoch is the highest so far plus 1, or the current Unix time if that is higher. So a backup
+//! that was restored does not get epochs of the database that it replaces: a process that still
+//! believes in its claim on the lost database cannot commit to the restored one.
 //!
 //! On PostgreSQL, a claim also takes an advisory lock. It protects nothing, but it refuses a second
 //! process when it starts, and names the first one ([`StoreError::InUse`]). On SQLite, the
@@ -122,7 +126,8 @@ pub trait Store: Ledger {
 /// A point in the history of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The latest claim, counted from 1. 0 if nobody has claimed the database yet.
+    /// The latest claim: higher than all earlier ones, and at least the Unix time of the claim by
+    /// the database's clock. 0 if nobody has claimed the database yet.
     pub epoch: u64,
     /// The last committed batch, counted from 1 over all epochs.
     pub batch: u64,
@@ -176,7 +181,7 @@ fn process_on_this_host(id: i64) -> String {
 
 /// The name of this process for others, with its directory: `process 4242 on host, folder
 /// /srv/shard`.
-fn writer_name(folder: &Path) -> String {
+pub(crate) fn writer_name(folder: &Path) -> String {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     format!("{}, folder {}", process_name(), folder.display())
 }
@@ -190,7 +195,7 @@ pub enum StoreError {
     /// Another process holds the database.
     #[error("the database is in use by {holder}; stop that process first")]
     InUse {
-        /// Which process, as the database knows it.
+        /// The process, as the database knows it.
         holder: String,
     },
     /// A SQLite database's file has hard links. SQLite keeps the latest changes in a file beside
@@ -205,15 +210,15 @@ pub enum StoreError {
         /// How many there are.
         names: u64,
     },
-    /// Another writer has claimed the database since. Final: this writer can never commit again.
+    /// Another writer has since claimed the database. Final: this writer can never commit again.
     #[error(
         "the database was taken over by {writer} (this process was at {expected}, the database is at \
-        {found}); this process can no longer save anything and must end"
+        {found}); this process can no longer save anything and must exit"
     )]
     Overtaken {
-        /// Where this writer believed the database to be.
+        /// The position at which this writer believed the database to be.
         expected: Position,
-        /// Where it is.
+        /// The position at which it is.
         found: Position,
         /// The process that claimed it last.
         writer: String,
@@ -221,7 +226,7 @@ pub enum StoreError {
     /// The process has not renewed its lease for so long that a standby may have taken over. Final.
     #[error(
         "this process has lost its lease on the database ({0}), and another process may have taken \
-        over; it must end"
+        over; it must exit"
     )]
     LeaseLost(String),
     /// The SQLite database of a server that had one is missing.
@@ -254,7 +259,7 @@ pub enum StoreError {
     #[error("the URL of a database must start with postgres://")]
     Url,
     /// The tables could not be created or migrated.
-    #[error("cannot prepare the tables of the database: {}", connect::described_migration(.0))]
+    #[error("cannot prepare the database's tables: {}", connect::described_migration(.0))]
     Migrate(#[from] sqlx::migrate::MigrateError),
     /// A PostgreSQL server cannot be reached, or refuses the connection.
     #[error("cannot connect to the database at {place}: {problem}")]
@@ -270,7 +275,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// [`Overtaken`](Self::Overtaken), by the process that claimed the epoch in which the database is.
+    /// [`Overtaken`](Self::Overtaken), by the process that claimed the database's current epoch.
     pub(crate) fn overtaken(expected: Position, found: Position, writer: String) -> Self {
         // Without a new claim, the name would be this process's own.
         let writer = match found.epoch == expected.epoch {

@@ -1,4 +1,4 @@
-//! Which failures of a database are worth a line in the log.
+//! Decides which failures of a database are worth a line in the log.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use tokio::time::Instant;
 
 use super::StoreError;
 
-/// How long after a line another reason is worth one, too. While a database restarts, each of its
-/// failures has a different reason.
+/// How long after a log line a different reason is worth another line. While a database restarts,
+/// each of its failures has a different reason.
 const SETTLED_AFTER: Duration = Duration::from_secs(5);
 
 /// The failures of a database since it last answered.

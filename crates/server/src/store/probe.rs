@@ -19,7 +19,7 @@ pub(crate) struct Probe {
 
 impl Probe {
     /// Tests a database. If it is shared, the delay does not grow: until a test succeeds, load
-    /// balancers send clients to no process at all.
+    /// balancers do not send clients to any process.
     pub(crate) fn new(is_shared: bool) -> Self {
         let [first, most] = DELAYS;
         Self { next: None, most: if is_shared { first } else { most } }

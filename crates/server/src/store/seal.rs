@@ -46,7 +46,7 @@ pub enum KeyError {
     /// The file does not contain a key.
     #[error("{}: must contain a key of 64 hexadecimal digits", .0.display())]
     Form(PathBuf),
-    /// Others can read the file.
+    /// Other users can read the file.
     #[error("{}: must be readable only by its owner (mode 0600), but its mode is {mode:04o}",
         file.display())]
     Open {
@@ -57,14 +57,14 @@ pub enum KeyError {
     },
 }
 
-/// A secret that was sealed with another key, for another holder, or has been altered.
+/// A secret that was sealed with another key or for another holder, or that has been altered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a secret was encrypted with another server key")]
 pub struct Unsealable;
 
 impl ServerKey {
-    /// Reads the key from a file, or creates the file with a new key. On Unix, only the file's
-    /// owner may be able to read it.
+    /// Reads the key from a file, or creates the file with a new key. On Unix, the file must be
+    /// readable only by its owner.
     pub fn load_or_create(file: &Path) -> Result<Self, KeyError> {
         let failed = |source| KeyError::File { file: file.to_owned(), source };
         match Self::load(file) {
@@ -101,7 +101,8 @@ impl ServerKey {
     pub fn seal(&self, holder: &[u8], secret: &[u8], nonce: [u8; NONCE_BYTES]) -> Vec<u8> {
         let mut sealed = nonce.to_vec();
         let payload = Payload { msg: secret, aad: holder };
-        // Encryption fails only for gigabytes. An empty secret can never be opened.
+        // Encryption fails only if the secret has many gigabytes. The empty result can then never
+        // be opened.
         sealed.extend(self.0.encrypt(&nonce.into(), payload).unwrap_or_default());
         sealed
     }

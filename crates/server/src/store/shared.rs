@@ -20,13 +20,13 @@ const NO_PATIENCE: Duration = Duration::ZERO;
 
 const LOOK: &str = "SELECT shard.epoch, shard.last_batch, shard.writer, lease.epoch, lease.beat \
     FROM shard, lease";
-/// The connections over which standbys look, ten times a second. The active process uses its own for
-/// renewals.
+/// The connections over which standbys check the database, ten times a second. The active process
+/// uses its own for renewals.
 const LOOKING: &str = "SELECT coalesce(application_name, ''), host(client_addr), \
     extract(epoch FROM backend_start)::bigint FROM pg_stat_activity \
     WHERE datname = current_database() AND usename = current_user AND query = $1 \
     AND state_change > clock_timestamp() - interval '2 s' ORDER BY backend_start, pid";
-/// A lease that was given up stays so, even if a renewal was still under way.
+/// A lease that was given up stays given up, even if a renewal was still in progress.
 const RENEW: &str = "UPDATE lease SET beat = beat + 1 \
     WHERE epoch = $1 AND beat >= 0 AND EXISTS (SELECT FROM shard WHERE epoch = $1)";
 const RESIGN: &str = "UPDATE lease SET beat = $2 WHERE epoch = $1";
@@ -42,8 +42,10 @@ const END_SESSIONS: &str = "SELECT pg_terminate_backend(pid) FROM (SELECT DISTIN
     AND objid = 'shard'::regclass::oid AND objsubid = 1) \
     OR (locktype = 'relation' AND relation = 'shard'::regclass::oid \
     AND mode IN ('RowExclusiveLock', 'RowShareLock')))) AS holders";
-const CLAIM_NEXT: &str = "UPDATE shard SET epoch = epoch + 1, writer = $2 WHERE epoch = $1 \
-    RETURNING epoch, last_batch";
+/// As a claim without a lease; see [`super::sql`].
+const CLAIM_NEXT: &str = "UPDATE shard SET writer = $2, \
+    epoch = greatest(epoch + 1, extract(epoch FROM clock_timestamp())::bigint) \
+    WHERE epoch = $1 RETURNING epoch, last_batch";
 const TAKE_LEASE: &str = "UPDATE lease SET epoch = $1, beat = 0";
 
 const BATCHES_AFTER: &str = "SELECT batch, settings, accounts, characters, nodes, parents, \
@@ -220,7 +222,7 @@ impl ChangedRows {
         self.scores.extend(scores);
     }
 
-    /// Reads the rows. Those that do not exist any more were deleted.
+    /// Reads the rows. Those that no longer exist were deleted.
     async fn read(self, snapshot: &mut PgConnection) -> Result<Changes, StoreError> {
         let mut changes = Changes::new();
         let mut put = |change: Change| changes.insert(change.key(), change);

@@ -43,7 +43,7 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the file, and creates it if it is missing. `writer` names this process to others.
+    /// Opens the file and creates it if it is missing. `writer` names this process to others.
     pub async fn open(file: &Path, writer: String) -> Result<Self, StoreError> {
         // SQLite gives its other files the same mode.
         private_file(file).map_err(|error| StoreError::Database(error.into()))?;
@@ -104,14 +104,14 @@ impl PostgresStore {
     pub async fn open(url: &str, writer: String) -> Result<Self, StoreError> {
         let options: PgConnectOptions = url.parse()?;
         let options = options.disable_statement_logging();
-        // For administrators of the database, and for the list of standbys.
+        // The name is for administrators of the database, and for the list of standbys.
         let options = match options.get_application_name() {
             Some(_) => options,
             None => options.application_name(&process_name()),
         };
         // A pool would not say why it cannot connect.
         connect(&options).await?.close().await?;
-        // Otherwise every start would log the notice that the table of migrations exists.
+        // Otherwise every start would log the notice that the migrations table exists.
         let quiet = sessions(1, "SET client_min_messages = warning");
         let quiet = quiet.connect_with(options.clone()).await?;
         migrations(&POSTGRES).run(&quiet).await?;
@@ -141,7 +141,8 @@ impl PostgresStore {
         }
     }
 
-    /// A connection of a pool. If the pool has none in time, says why, if it can.
+    /// Takes a connection from a pool. If none is free in time, the error says why, if that can be
+    /// found out.
     async fn lend(&self, pool: &Pool<Postgres>) -> Result<Lent<Postgres>, StoreError> {
         match Lent::from(pool).await {
             Err(StoreError::Timeout) => match timeout(MOMENT, connect(&self.options)).await {
@@ -183,7 +184,8 @@ pub(super) fn narrow<W: Copy + std::fmt::Display, N: TryFrom<W>>(
     wide: W,
     what: &str,
 ) -> Result<N, StoreError> {
-    N::try_from(wide).map_err(|_| StoreError::Damaged(format!("{what} must have 32 bits: {wide}")))
+    N::try_from(wide)
+        .map_err(|_| StoreError::Damaged(format!("{what} does not fit in 32 bits: {wide}")))
 }
 
 pub(super) fn identifier(bytes: Vec<u8>) -> Result<[u8; 16], StoreError> {
@@ -281,7 +283,6 @@ const PUT_SESSION: &str = "INSERT INTO sessions (connection, epoch, data) VALUES
 const PUT_PLACEMENT: &str = "INSERT INTO placements (number, data) VALUES ($1, $2) \
     ON CONFLICT (number) DO UPDATE SET data = excluded.data";
 
-const CLAIM: &str = "UPDATE shard SET epoch = epoch + 1, writer = $1 RETURNING epoch, last_batch";
 const NEXT_BATCH: &str =
     "UPDATE shard SET last_batch = last_batch + 1 WHERE epoch = $1 AND last_batch = $2";
 
@@ -309,7 +310,8 @@ macro_rules! rows {
 /// The code of both stores. It is a macro because the types of their statements have nothing in
 /// common.
 macro_rules! sql_store {
-    ($store:ident, $database:ty, begin $begin:literal, read the position with $position:literal) => {
+    ($store:ident, $database:ty, begin $begin:literal, claim with $claim:literal,
+        read the position with $position:literal) => {
         impl $store {
             async fn claim_epoch(&self) -> Result<Position, StoreError> {
                 self.take_lock(advisory::PATIENCE, false).await?;
@@ -325,7 +327,7 @@ macro_rules! sql_store {
             async fn raise_epoch(&self) -> Result<Position, StoreError> {
                 let mut lent = self.lend(&self.pool).await?;
                 let mut transaction = lent.connection()?.begin_with($begin).await?;
-                let claim = sqlx::query_as(CLAIM).bind(&self.writer);
+                let claim = sqlx::query_as($claim).bind(&self.writer);
                 let row = claim.fetch_optional(&mut *transaction).await?;
                 let (epoch, batch) = row.ok_or_else(no_position)?;
                 transaction.commit().await?;
@@ -560,9 +562,16 @@ macro_rules! sql_store {
 }
 
 // An immediate transaction waits for the current writer; a deferred one would read an older state.
+// A new epoch is at least the current Unix time, because a restored backup must not give out epochs
+// again that the lost database gave to other processes.
 sql_store!(SqliteStore, Sqlite, begin "BEGIN IMMEDIATE",
+    claim with "UPDATE shard SET writer = $1,
+        epoch = max(epoch + 1, CAST(strftime('%s', 'now') AS INTEGER)) RETURNING epoch, last_batch",
     read the position with "SELECT epoch, last_batch, writer FROM shard");
 sql_store!(PostgresStore, Postgres, begin "BEGIN",
+    claim with "UPDATE shard SET writer = $1,
+        epoch = greatest(epoch + 1, extract(epoch FROM clock_timestamp())::bigint)
+        RETURNING epoch, last_batch",
     read the position with "SELECT epoch, last_batch, writer FROM shard FOR UPDATE");
 
 #[cfg(test)]

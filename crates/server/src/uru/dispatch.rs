@@ -33,7 +33,7 @@ impl Accept for Dispatcher {
             // Ends only this connection. Without random numbers its key would be predictable.
             panic!("cannot get random numbers: {error}");
         }
-        let connection = Connection::server(Arc::clone(&self.0.server), seed, now);
+        let connection = Connection::server(self.0.server(), seed, now);
         let shared = Arc::clone(&self.0);
         let token = Uuid::ZERO;
         (connection, Client { shared, peer, token, serving: Serving::Setup, open: None })
@@ -54,7 +54,7 @@ pub(super) struct Client {
 /// The service of a connection.
 #[derive(Debug)]
 enum Serving {
-    /// Not yet known.
+    /// The service is not known yet.
     Setup,
     Gatekeeper,
     File(FileService),
@@ -68,10 +68,10 @@ impl Client {
         tracing::debug!(%address, service = service.name(), encrypted, "connected");
         let shared = &self.shared;
         let role = role(service);
-        if !shared.config.cluster.has(role) {
+        if !shared.config().cluster.has(role) {
             if let Some(count) = shared.figures.turned_away.count() {
                 let service = service.name();
-                tracing::warn!(%address, service, count, "connection closed: this process does not have the role for its service");
+                tracing::warn!(%address, service, count, "connection closed: this process does not have the role that serves this service");
             }
             return Flow::Break(());
         }
@@ -84,7 +84,7 @@ impl Client {
         self.serving = match service {
             Service::Gatekeeper => Serving::Gatekeeper,
             Service::File => {
-                Serving::File(FileService::new(Arc::clone(&shared.library), shared.config.build))
+                Serving::File(FileService::new(Arc::clone(&shared.library), shared.config().build))
             }
             Service::Auth => {
                 match AuthService::open(Arc::clone(shared), self.peer, self.token).await {
@@ -113,7 +113,7 @@ impl Client {
         };
         match (&mut self.serving, message) {
             (Serving::Gatekeeper, Some(Message::GatekeeperClient(message))) => {
-                gatekeeper::answer(&message, &self.shared.config.public_address, sender)
+                gatekeeper::answer(&message, &self.shared.config().public_address, sender)
             }
             (Serving::File(file), Some(Message::FileClient(message))) => {
                 file.message(message, sender).await
@@ -141,7 +141,7 @@ fn role(service: Service) -> Role {
 /// An event from another task.
 #[derive(Debug)]
 pub(super) enum Notice {
-    /// For an auth connection.
+    /// An event for an auth connection.
     Auth(AuthEvent),
     /// The age of a game connection has messages for it, or closes it.
     Age,

@@ -15,7 +15,7 @@ use crate::page::unix;
 #[derive(Debug)]
 pub(super) struct Figures {
     started: Instant,
-    /// In the order of [`Service::ALL`].
+    /// Connections so far whose setup was completed, in the order of [`Service::ALL`].
     established: [AtomicU64; Service::ALL.len()],
     /// Connections that are open now, in the same order.
     open: [AtomicI64; Service::ALL.len()],
@@ -108,10 +108,13 @@ impl Figures {
             metrics.add(name, "gauge", help, "", &[("", value.into())]);
         }
         let resumed = "Sessions resumed after a lost connection.";
+        let (messages, deliveries) = (ages.work.messages, ages.work.deliveries);
         for (name, value, help) in crate::metrics::of_listener(counts).into_iter().chain([
             ("logins_total", count(&self.logins), "Logins."),
             ("logins_refused_total", count(&self.logins_refused), "Refused logins."),
             ("sessions_resumed_total", count(&self.returns), resumed),
+            ("age_messages_total", messages, "Messages that ages received from clients."),
+            ("age_deliveries_total", deliveries, "Messages that ages sent to clients."),
         ]) {
             metrics.add(name, "counter", help, "", &[("", value.into())]);
         }

@@ -1,5 +1,5 @@
-//! The wish that this process hands the shard over to a standby. An operator has it, or a leader that
-//! is cut off from its nodes.
+//! A request that this process hand over the shard to a standby. It comes from an operator, or from
+//! a leader that is cut off from its nodes.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 pub struct Handover(Arc<watch::Sender<bool>>);
 
 impl Handover {
-    /// Whether it was asked for. Then [`Shard::serve`](super::Shard::serve) ends, and a
+    /// Whether a handover was requested. If so, [`Shard::serve`](super::Shard::serve) ends, and a
     /// standby takes over.
     #[must_use]
     pub fn is_requested(&self) -> bool {
@@ -21,7 +21,7 @@ impl Handover {
         self.0.send_replace(true);
     }
 
-    /// Waits until it is asked for.
+    /// Waits until a handover is requested.
     pub(super) async fn requested(self) {
         // The sender is part of this, so it cannot be gone.
         let _ = self.0.subscribe().wait_for(|requested| *requested).await;

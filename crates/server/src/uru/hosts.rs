@@ -27,7 +27,7 @@ pub(super) struct Hosts {
 #[derive(Debug, Default)]
 struct Temporary {
     next: u32,
-    /// The latest last.
+    /// Temporary ages and their numbers, the latest last.
     known: VecDeque<(Uuid, u32)>,
 }
 

@@ -32,7 +32,7 @@ pub enum KeysError {
     Missing(&'static str),
     /// The file has only the public half of a key.
     #[error(
-        "has only the public {0} key, as a client's server.ini does; a shard needs its secret, too"
+        "has only the public {0} key, as a client's server.ini does; a shard also needs its secret"
     )]
     Public(&'static str),
 }

@@ -75,10 +75,10 @@ pub use vault::{ClearError, Cleared};
 
 use admin::{ClusterControl, Control, Relay};
 use cluster::{
-    AgeReport, Bus, Leader, LeaderHandle, Leading, Link, Nats, NodeInfo, RemoteOperators,
-    Successors,
+    AgeReport, Bus, HeardLeader, Joining, Leader, LeaderHandle, LeadersSettings, Leading, Link,
+    Nats, NodeInfo, Passport, PassportOffice, RemoteOperators, Successors, other_leader,
 };
-use config::Role;
+use config::{Role, Settings};
 use dispatch::Dispatcher;
 use game::Games;
 use keys::KeysError;
@@ -102,7 +102,7 @@ use crate::store::lock::FolderLock;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShardError {
-    /// The directory, configuration, key, database or ports.
+    /// The directory, configuration, key, database or ports cannot be used.
     #[error(transparent)]
     Start(#[from] StartError),
     /// The servers' keys cannot be used.
@@ -113,7 +113,7 @@ pub enum ShardError {
         /// What is wrong with it.
         error: KeysError,
     },
-    /// The directory with files for clients.
+    /// The directory with files for clients cannot be used.
     #[error(transparent)]
     Library(#[from] file::LibraryError),
     /// The servers' keys are missing, and this is not the first start.
@@ -121,10 +121,10 @@ pub enum ShardError {
         new ones with `worldwire uru keys generate -o {path}` and give clients the lines that \
         `worldwire uru keys convert {path} --to server-ini` prints", path = .0.display())]
     KeysLost(PathBuf),
-    /// The bus between the shard's processes.
+    /// The bus between the shard's processes cannot be used.
     #[error(transparent)]
     Bus(#[from] BusError),
-    /// The data in the database.
+    /// The data in the database cannot be loaded.
     #[error(transparent)]
     Vault(#[from] VaultError),
 }
@@ -132,12 +132,14 @@ pub enum ShardError {
 /// A shard that is ready to be served.
 #[derive(Debug)]
 pub struct Shard {
+    /// As it was read.
+    config: Arc<ShardConfig>,
     shared: Arc<Shared>,
     listener: tcp::Listener,
     status: Option<TcpListener>,
-    /// `None` at a node.
+    /// Answers operators; `None` at a node.
     operators: Option<operators::Listener<Control>>,
-    /// Only there: asks the process with the vault.
+    /// Answers operators at a node, with the answers of the process that has the vault.
     relay: Option<operators::Listener<Relay>>,
     /// The bus to other processes.
     bus: Option<Arc<dyn Bus>>,
@@ -188,11 +190,11 @@ impl Shard {
         let listener = client_port(&config).await?;
         let status = config.status_address().map_err(in_config::<ShardConfig>(folder))?;
         let status = listen_status(status).await?;
-        // Before the database is created, which a later start finds: an interrupted first start is
-        // followed by another one.
+        // This precedes the database's creation: if a first start is interrupted, the next one is a
+        // first start again.
         let parts = Parts::load(folder, config, primes, absent).await?;
         if absent.config {
-            // Only after the ports are known to be free.
+            // Written only after the ports are known to be free.
             save(folder, &parts.config).await?;
         }
         let (store, key) = open_store(folder, &parts.config, &mut lock).await?;
@@ -202,7 +204,7 @@ impl Shard {
         Self::assemble(folder, lock, parts, ports, vault, (&*store, None), random).await
     }
 
-    /// Opens a node, which serves clients of a shard whose vault is at another process.
+    /// Opens a node, which serves clients of a shard whose vault is in another process.
     async fn open_node(
         folder: &Path,
         lock: FolderLock,
@@ -214,7 +216,7 @@ impl Shard {
             return Err(StartError::Lacks(keys).into());
         }
         if config.cluster.has(Role::Age) {
-            // Without them, ages would behave differently here than at other processes.
+            // Without them, ages would behave differently here than in other processes.
             let parts = ["ages", "secure/SDL"].map(|part| folder.join(&config.data).join(part));
             let lacking: Vec<_> = parts.into_iter().filter(|part| !part.exists()).collect();
             if !lacking.is_empty() {
@@ -228,15 +230,23 @@ impl Shard {
         let parts = Parts::load(folder, config, PrimeKind::Safe, absent).await?;
         let process = getrandom::u64().map_err(io::Error::other).map_err(at(folder))?;
         let bus = bus(folder, &parts.config).await?;
-        let vault = vault_at_leader(Arc::clone(&bus), process, &parts.config).await?;
+        let settings = Settings::new(parts.config.clone());
+        let joining = Joining {
+            node: parts.config.cluster.node_name(),
+            process,
+            office: passports(folder, &parts, false),
+            settings: LeadersSettings::Taken(settings.clone()),
+        };
+        let vault = vault_at_leader(Arc::clone(&bus), joining, &parts.config).await?;
         let place = place(&parts, &listener, status.as_ref());
         let relay = operators::Listener::bind(folder, Relay::node(vault.clone(), place)).await;
         let relay = Some(relay.map_err(at(folder))?);
         let Parts { config, server, library, secure, ages, data, absent } = parts;
-        let games = Games::new(vault.clone(), ages, config.age(), config.games(), random);
+        let games = Games::new(vault.clone(), ages, settings.clone(), random);
         let welcome = Welcome::new(&config.welcome);
-        let shared = Shared::new((config, server, library, secure), vault, games, welcome);
+        let shared = Shared::new((settings, server, library, secure), vault, games, welcome);
         Ok(Self {
+            config: config.into(),
             shared,
             listener,
             status,
@@ -264,29 +274,38 @@ impl Shard {
         random: GameRandom,
     ) -> Result<Self, ShardError> {
         let place = place(&parts, &listener, status.as_ref());
+        let office = passports(folder, &parts, false);
         let Parts { config, server, library, secure, ages, data, absent } = parts;
-        let games = Games::new(vault.clone(), ages, config.age(), config.games(), random);
+        let settings = Settings::new(config);
+        let config = settings.current();
+        let games = Games::new(vault.clone(), ages, settings.clone(), random);
         let welcome = Welcome::new(&config.welcome);
-        let shared = Shared::new((config, server, library, secure), vault, games, welcome);
+        let shared = Shared::new((settings, server, library, secure), vault, games, welcome);
         let (leader, inbox) = LeaderHandle::new();
         let (own, handover) = (shared.own_process(), Handover::default());
         let cluster = ClusterControl { own, leader, store: watched, handover };
         let control = Control::running(folder, &shared, place, cluster.clone());
-        let config = &shared.config;
         let remote = config.cluster.node_commands.then(|| RemoteOperators::new(control.clone()));
         let operators = operators::Listener::bind(folder, control).await;
         let operators = or_close(operators, store).await.map_err(at(folder))?;
         let bus = match config.cluster.bus.is_empty() {
             true => None,
-            false => Some(or_close(bus(folder, config).await, store).await?),
+            false => Some(or_close(bus(folder, &config).await, store).await?),
         };
+        // A standby has listened all the time.
+        if let Some(bus) = bus.as_ref().filter(|_| cluster.store.is_none()) {
+            let (name, shard) = (&config.cluster.name, shared.vault.identity());
+            let free = or_close(other_leader(&**bus, name, shard).await, store).await?;
+            or_close(not_led(free, &config, shard), store).await?;
+        }
         let process = getrandom::u64().map_err(io::Error::other).map_err(at(folder));
         let process = or_close(process, store).await?;
         let successors = cluster.store.clone();
         let successors = successors.map(|store| Successors::new(store, cluster.handover.clone()));
-        let leading = Leading { operators: remote, inbox, successors };
+        let leading = Leading { operators: remote, inbox, successors, office };
         let leading = bus.is_some().then_some(leading);
         Ok(Self {
+            config,
             shared,
             listener,
             status,
@@ -316,10 +335,10 @@ impl Shard {
         self.absent.config && !self.absent.server
     }
 
-    /// The configuration.
+    /// The configuration. A node uses the leader's settings instead of some of these.
     #[must_use]
     pub fn config(&self) -> &ShardConfig {
-        &self.shared.config
+        &self.config
     }
 
     /// The address for clients.
@@ -342,7 +361,7 @@ impl Shard {
     /// The servers' keys.
     #[must_use]
     pub fn keys(&self) -> &KeyRing {
-        &self.shared.server.keys
+        &self.shared.keys
     }
 
     /// Whether this process was asked to hand over the shard to a standby.
@@ -386,7 +405,7 @@ impl Shard {
     /// [hand over](Self::handover) the shard. Connections and the vault are closed even
     /// after an error.
     pub async fn serve(self, signal: Signal) -> Result<(), ServeError> {
-        let Self { shared, listener, status, operators, relay, bus, process, .. } = self;
+        let Self { config, shared, listener, status, operators, relay, bus, process, .. } = self;
         let Self { leading, leader, handover, lock, .. } = self;
         let (vault, games) = (shared.vault.clone(), shared.games.clone());
         let (handed_over, nodes) = (vault.clone(), games.nodes().clone());
@@ -404,12 +423,12 @@ impl Shard {
         let reconnections = Arc::clone(&shared.reconnections);
         let operators = operators.map(|operators| tokio::spawn(operators.run()));
         let relay = relay.map(|relay| tokio::spawn(relay.run()));
-        let cluster = &shared.config.cluster;
+        let cluster = &config.cluster;
         let mut tasks = Vec::new();
         if let Some(bus) = bus.clone().filter(|_| cluster.has(Role::Age)) {
             tasks.extend(games.route_over(bus, &cluster.name, process));
         }
-        let info = vault.link().map(|_| node_info(&shared.config));
+        let info = vault.link().map(|_| node_info(&config));
         if let (Some(link), Some(info)) = (vault.link(), info.clone()) {
             tasks.push(tokio::spawn(games.clone().serve_leader(link.clone(), info)));
             tasks.push(tokio::spawn(shared.own_process().keep_described(vault.clone())));
@@ -427,7 +446,8 @@ impl Shard {
             None
         });
         if leader.is_none() && vault.link().is_none() {
-            // Those of nodes that this process led before. Otherwise its ages could not be saved.
+            // These belong to nodes that this process led before. While they last, its ages could
+            // not be saved.
             if let Err(error) = vault.end_all_placements().await {
                 tracing::warn!(?error, "cannot end the placements of ages");
             }
@@ -444,7 +464,7 @@ impl Shard {
         if vault.link().is_none() {
             tasks.push(tokio::spawn(games.clone().clean_up()));
         }
-        let waiting = tokio::spawn(end_waiting(vault.clone(), shared.config.patience()));
+        let waiting = tokio::spawn(end_waiting(vault.clone(), config.patience()));
         let page = Serving::start(status, status::router(shown.into()), signal.clone());
         listener.serve(Arc::new(Dispatcher(shared)), signal).await;
         operators.into_iter().chain(relay).for_each(|task| task.abort());
@@ -456,9 +476,12 @@ impl Shard {
         let lost = games.close().await;
         tasks.iter().for_each(JoinHandle::abort);
         if let (Some(link), Some(info)) = (vault.link(), info) {
-            // The leader must not choose this node any more. Otherwise it notices that nobody answers.
+            // The leader must stop choosing this node. Otherwise it notices that nobody answers.
             let info = NodeInfo { runs_ages: false, ..info };
             link.report_ages(AgeReport::Info { info });
+            if lost == 0 {
+                link.stop();
+            }
             let _ = timeout(GOODBYE, link.flush()).await;
         }
         vault.close().await;
@@ -499,7 +522,7 @@ async fn end_waiting(vault: Vault, patience: Duration) {
         match vault.end_waiting().await {
             Ok(0) | Err(NetError::RemoteShutdown) => return,
             Ok(ended) => {
-                tracing::info!(ended, "sessions ended: their clients have not returned");
+                tracing::info!(ended, "sessions ended: their clients did not return");
                 return;
             }
             Err(error) => {
@@ -517,14 +540,28 @@ async fn bus(folder: &Path, config: &ShardConfig) -> Result<Arc<dyn Bus>, BusErr
     Ok(Arc::new(Nats::connect(&cluster.bus, seed.as_deref(), roots.as_deref()).await?))
 }
 
+/// What a process shows to the other processes of its shard.
+fn passports(folder: &Path, parts: &Parts, is_standby: bool) -> PassportOffice {
+    let passport = Passport::of_process(folder, &parts.server.keys);
+    let has_ages = parts.config.cluster.has(Role::Age);
+    let files = has_ages.then(|| Arc::clone(&parts.ages));
+    PassportOffice::new(Passport { is_standby, ..passport }, files)
+}
+
+/// Refuses to lead a shard next to one that is led by another process.
+fn not_led(other: Option<HeardLeader>, config: &ShardConfig, shard: u64) -> Result<(), StartError> {
+    let Some(HeardLeader { shard: other, place: leader, .. }) = other else { return Ok(()) };
+    Err(StartError::OtherShard { name: config.cluster.name.clone(), shard, other, leader })
+}
+
 /// The vault of the process that leads the cluster, which this one joins.
 async fn vault_at_leader(
     bus: Arc<dyn Bus>,
-    process: u64,
+    joining: Joining,
     config: &ShardConfig,
 ) -> Result<Vault, BusError> {
     let (cluster, rules) = (&config.cluster, config.vault());
-    let link = Link::open(bus, &cluster.name, &cluster.node, process, rules.max_notices);
+    let link = Link::open(bus, &cluster.name, joining, rules.max_notices);
     Ok(Vault::elsewhere(link.await?, &rules))
 }
 

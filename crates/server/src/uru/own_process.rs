@@ -27,7 +27,7 @@ pub(super) struct OwnProcess {
 
 impl OwnProcess {
     pub(super) fn new(config: &ShardConfig, figures: Arc<Figures>, games: Games) -> Self {
-        let node = config.cluster.node.as_str().into();
+        let node = config.cluster.node_name().into();
         let roles = config.cluster.roles.as_slice().into();
         let has_bus = !config.cluster.bus.is_empty();
         Self { node, roles, address: config.host().into(), has_bus, figures, games }
@@ -52,7 +52,7 @@ impl OwnProcess {
         }
     }
 
-    /// What it is and does now.
+    /// What this process is, and what it does now.
     pub(super) fn describe(&self) -> Description {
         let ages = self.games.figures();
         let count = |count| u64::try_from(count).unwrap_or(u64::MAX);

@@ -2,18 +2,22 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tokio::task::spawn_blocking;
-use worldwire_uru::connection::{BuildPolicy, ServerConfig};
+use worldwire_uru::connection::ServerConfig;
 use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::file::keys::KeyRing;
 
 use super::ShardError;
 use super::auth::SecureFiles;
-use super::config::ShardConfig;
+use super::config::{CONFIG, ShardConfig};
 use super::file::Library;
 use super::game::AgeFiles;
 use super::keys::{self, KeysError};
+use super::shared::server_rules;
+use crate::config::ServerConfig as _;
+use crate::folder::open_mode;
 use crate::start::{Absent, at};
 
 /// The parts of a shard other than its ports and its vault.
@@ -23,7 +27,7 @@ pub(super) struct Parts {
     pub(super) server: ServerConfig,
     pub(super) library: Library,
     pub(super) secure: SecureFiles,
-    pub(super) ages: AgeFiles,
+    pub(super) ages: Arc<AgeFiles>,
     pub(super) data: PathBuf,
     pub(super) absent: Absent,
 }
@@ -37,6 +41,7 @@ impl Parts {
         absent: Absent,
     ) -> Result<Self, ShardError> {
         let keys = keys_of(&folder.join(&config.keys), primes, absent.server).await?;
+        warn_of_open_files(folder, &config);
         let data = folder.join(&config.data);
         let library = Library::open(&data.join("files"), &folder.join("cache"))?;
         let secure = data.join("secure");
@@ -44,13 +49,24 @@ impl Parts {
         let droid = keys.droid().cloned().ok_or(KeysError::Missing("droid"));
         let droid = droid.map_err(|error| ShardError::Keys { path: config.keys.clone(), error })?;
         let secure = SecureFiles::open(&secure, droid.clone()).map_err(at(&secure))?;
-        let ages = AgeFiles::open(&data, droid).map_err(at(&ages))?;
+        let ages = Arc::new(AgeFiles::open(&data, droid).map_err(at(&ages))?);
 
         let mut server = ServerConfig::new(keys);
-        server.encryption = config.encryption();
-        server.builds =
-            if config.any_build { BuildPolicy::Any } else { BuildPolicy::Exact(config.build) };
+        (server.encryption, server.builds) = server_rules(&config);
         Ok(Self { config, server, library, secure, ages, data, absent })
+    }
+}
+
+/// Warns of files with secrets that others can read. They are not refused, because they never were.
+fn warn_of_open_files(folder: &Path, config: &ShardConfig) {
+    // It has the password of the database.
+    let own = config.database_url().map(|_| Path::new(CONFIG));
+    for file in own.into_iter().chain([&*config.keys]) {
+        let file = folder.join(file);
+        if let Some(mode) = open_mode(&file) {
+            let (file, mode) = (file.display(), format_args!("{mode:04o}"));
+            tracing::warn!(%file, %mode, "others can read this file, which has secrets; set its mode to 0600");
+        }
     }
 }
 

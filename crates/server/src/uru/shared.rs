@@ -2,14 +2,15 @@
 
 use std::future::pending;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use worldwire_uru::connection::ServerConfig;
+use worldwire_uru::connection::{BuildPolicy, Encryption, ServerConfig};
+use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::types::{NetError, Uuid};
 
 use super::auth::{Reconnections, SecureFiles};
 use super::cluster::{ENTER_AGE, EnterAge, EnteredAge, NotExpected};
-use super::config::ShardConfig;
+use super::config::{Settings, ShardConfig};
 use super::figures::Figures;
 use super::file::Library;
 use super::game::{Games, Presence};
@@ -20,7 +21,7 @@ use super::vault::age_states::AgeRecord;
 use super::vault::placements::PlacedAge;
 use super::vault::{AgeFound, Connection, Vault};
 
-/// How often to look for a node for an age, if placements end meanwhile.
+/// How many times to look for a node for an age, if placements end in the meantime.
 const MAX_PLACEMENTS: usize = 3;
 
 /// Where a player was let into an age.
@@ -32,8 +33,9 @@ enum Entered {
 /// The state that all connections share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) config: ShardConfig,
-    pub(super) server: Arc<ServerConfig>,
+    settings: Settings,
+    server: Mutex<Arc<ServerConfig>>,
+    pub(super) keys: KeyRing,
     pub(super) library: Arc<Library>,
     pub(super) secure: Arc<SecureFiles>,
     pub(super) vault: Vault,
@@ -46,23 +48,40 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn new(
-        (config, server, library, secure): (ShardConfig, ServerConfig, Library, SecureFiles),
+        (settings, server, library, secure): (Settings, ServerConfig, Library, SecureFiles),
         vault: Vault,
         games: Games,
         welcome: Welcome,
     ) -> Arc<Self> {
+        let config = settings.current();
         Arc::new(Self {
             games,
             welcome,
             hosts: Hosts::new(config.host()),
-            reconnections: Reconnections::new(config.patience()).into(),
+            reconnections: Reconnections::new(settings.clone()).into(),
             vault,
             secure: secure.into(),
-            config,
-            server: server.into(),
+            settings,
+            keys: server.keys.clone(),
+            server: Mutex::new(server.into()),
             library: library.into(),
             figures: Arc::default(),
         })
+    }
+
+    /// The settings in force.
+    pub(super) fn config(&self) -> Arc<ShardConfig> {
+        self.settings.current()
+    }
+
+    /// The rules for connections that open now.
+    pub(super) fn server(&self) -> Arc<ServerConfig> {
+        let (encryption, builds) = server_rules(&self.config());
+        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        if (server.encryption, server.builds) != (encryption, builds) {
+            *server = ServerConfig { encryption, builds, ..(**server).clone() }.into();
+        }
+        Arc::clone(&server)
     }
 
     /// Whether an operator wants this process to be without clients.
@@ -70,10 +89,11 @@ impl Shared {
         self.vault.link().is_some_and(|link| *link.draining().borrow())
     }
 
-    /// Waits until an operator wants that; forever at the process with the vault.
+    /// Waits until this process [is draining](Self::is_draining). In the process with the vault,
+    /// waits forever.
     pub(super) async fn until_draining(&self) {
         let Some(link) = self.vault.link() else { return pending().await };
-        // Its end comes with that of the process.
+        // It ends with the process.
         if link.draining().wait_for(|is_draining| *is_draining).await.is_err() {
             pending().await
         }
@@ -81,7 +101,7 @@ impl Shared {
 
     /// What this process is, for operators.
     pub(super) fn own_process(&self) -> OwnProcess {
-        OwnProcess::new(&self.config, Arc::clone(&self.figures), self.games.clone())
+        OwnProcess::new(&self.config(), Arc::clone(&self.figures), self.games.clone())
     }
 
     /// The presence of an auth session, which lets its player be in ages.
@@ -92,7 +112,7 @@ impl Shared {
         }
     }
 
-    /// Lets a session's player into an age, and finds the age's server.
+    /// Lets a session's player into an age and finds the age's server.
     pub(super) async fn enter_age(
         &self,
         session: &Connection,
@@ -118,11 +138,11 @@ impl Shared {
         };
         let number = self.hosts.number(found.age, instance);
         self.games.announce(auth, number, &filename, found).await?;
-        let host = self.config.public_address.clone();
+        let host = self.config().public_address.clone();
         Ok(EnteredAge { number, age: found.age, ipv4, host })
     }
 
-    /// Lets a session's player into an age which may run at a node.
+    /// Lets a session's player into an age that may run at a node.
     async fn enter_placed_age(
         &self,
         session: &Connection,
@@ -161,7 +181,7 @@ impl Shared {
                     tracing::warn!(
                         node,
                         filename,
-                        "a node does not confirm that it expects a player"
+                        "a node did not confirm that it expects a player"
                     );
                     return Err(NetError::InternalError);
                 }
@@ -169,4 +189,13 @@ impl Shared {
         }
         Err(NetError::InternalError)
     }
+}
+
+/// Which clients a shard admits.
+pub(super) fn server_rules(config: &ShardConfig) -> (Encryption, BuildPolicy) {
+    let builds = match config.any_build {
+        true => BuildPolicy::Any,
+        false => BuildPolicy::Exact(config.build),
+    };
+    (config.encryption(), builds)
 }

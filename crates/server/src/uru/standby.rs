@@ -1,27 +1,30 @@
-//! A process that waits to take over a shard, which another process serves.
+//! A process that waits to take over a shard that another process serves.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use worldwire_net::Signal;
 use worldwire_uru::crypt::key::PrimeKind;
 
 use super::admin::{Control, Relay};
-use super::cluster::Description;
+use super::cluster::{Description, Joining, LeadersSettings, Refusal};
 use super::config::{Role, ShardConfig};
 use super::game::GameRandom;
 use super::vault::{Environment, Vault, VaultCopy};
-use super::{Parts, Shard, ShardError, bus, client_port, vault_at_leader};
+use super::{
+    GOODBYE, Parts, Shard, ShardError, bus, client_port, not_led, passports, vault_at_leader,
+};
 use crate::admin::Administered as _;
 use crate::config::SettingError;
 use crate::operators;
 use crate::page::unix;
 use crate::standby::{self, Opened, TakenOver, View};
-use crate::start::{at, or_close};
+use crate::start::{StartError, at, or_close};
 use crate::store::Store;
 use crate::store::lease::SharedStore;
 use crate::store::lock::FolderLock;
@@ -29,7 +32,7 @@ use crate::store::lock::FolderLock;
 /// How often the leader hears how far this process is behind.
 const DESCRIBE_EVERY: Duration = Duration::from_secs(1);
 
-/// A process that keeps a copy of a shard's vault, and takes over the shard when the process that
+/// A process that keeps a copy of a shard's vault and takes over the shard when the process that
 /// serves it fails or stops. It needs a PostgreSQL database.
 pub struct Standby {
     folder: PathBuf,
@@ -40,6 +43,8 @@ pub struct Standby {
     view: Arc<View>,
     /// The vault of the leader, if there is a bus.
     leader: Option<Vault>,
+    /// The random number of the shard in the database.
+    identity: Arc<AtomicU64>,
 }
 
 impl fmt::Debug for Standby {
@@ -65,28 +70,42 @@ impl Standby {
         let Opened { lock, config, absent, key, waiting } = opened;
         let (view, store) = (waiting.view(), Arc::clone(&waiting.store));
         let copy = VaultCopy::new(key, config.vault(), Environment::default());
+        let identity = copy.identity();
         let standby = standby::Standby::read(waiting, copy).await?;
         let parts = Parts::load(folder, config, PrimeKind::Safe, absent).await;
         let parts = standby.or_close(parts).await?;
-        let leader = standby.or_close(leaders_vault(folder, &parts.config).await).await?;
+        let leader = standby.or_close(leaders_vault(folder, &parts).await).await?;
         let relay = Relay::standby(leader.clone(), Arc::clone(&view));
         let operators = operators::Listener::bind(folder, relay).await;
         let operators = or_close(operators, &*store).await.map_err(at(folder))?;
-        Ok(Self { folder: folder.to_owned(), lock, parts, standby, operators, view, leader })
+        let folder = folder.to_owned();
+        Ok(Self { folder, lock, parts, standby, operators, view, leader, identity })
     }
 
     /// Waits until this process has taken over the shard. Returns `None` after the signal.
     pub async fn lead(self, signal: Signal) -> Result<Option<Shard>, ShardError> {
-        let Self { folder, lock, parts, standby, operators, view, leader } = self;
+        let Self { folder, lock, parts, standby, operators, view, leader, identity } = self;
         let operators = tokio::spawn(operators.run());
-        let describing = tokio::spawn(keep_described(leader, view));
-        let taken = standby.lead::<_, _, ShardError>(signal, || client_port(&parts.config)).await;
+        let describing = tokio::spawn(keep_described(leader.clone(), view, Arc::clone(&identity)));
+        let bind = || async {
+            may_lead(leader.as_ref(), &parts.config, &identity).await?;
+            client_port(&parts.config).await
+        };
+        let taken = standby.lead::<_, _, ShardError>(signal, bind).await;
         // The socket must be free for the shard's own.
         for task in [operators, describing] {
             task.abort();
             let _ = task.await;
         }
-        let Some(TakenOver { led, ports, status }) = taken? else { return Ok(None) };
+        let Some(TakenOver { led, ports, status }) = taken? else {
+            if let Some(link) = leader.as_ref().and_then(Vault::link) {
+                link.stop();
+                let _ = timeout(GOODBYE, link.flush()).await;
+            }
+            return Ok(None);
+        };
+        // This process must not join itself.
+        drop(leader);
         let store: Arc<dyn SharedStore> = Arc::clone(&led.store);
         let vault = or_close(Vault::lead(led).await, &*store).await?;
         let (ports, random) = ((ports, status), GameRandom::default());
@@ -95,11 +114,28 @@ impl Standby {
     }
 }
 
+/// Whether this process can take over: clients could not connect to it with other keys, and all nodes
+/// could follow only one of two leaders.
+async fn may_lead(
+    leader: Option<&Vault>,
+    config: &ShardConfig,
+    identity: &AtomicU64,
+) -> Result<(), StartError> {
+    let Some(link) = leader.and_then(Vault::link) else { return Ok(()) };
+    let shard = identity.load(Ordering::Relaxed);
+    not_led(link.other_leader(shard).await, config, shard)?;
+    match link.refusal() {
+        Some(refusal @ Refusal::Keys { .. }) => Err(StartError::NotAdmitted(refusal.to_string())),
+        _ => Ok(()),
+    }
+}
+
 /// Tells the leader what this process is.
-async fn keep_described(leader: Option<Vault>, view: Arc<View>) {
+async fn keep_described(leader: Option<Vault>, view: Arc<View>, identity: Arc<AtomicU64>) {
     let Some(link) = leader.as_ref().and_then(Vault::link) else { return };
     let started = unix(Instant::now());
     loop {
+        link.belong_to(identity.load(Ordering::Relaxed));
         link.describe(Description {
             roles: vec!["standby".to_owned()],
             started,
@@ -111,13 +147,20 @@ async fn keep_described(leader: Option<Vault>, view: Arc<View>) {
 }
 
 /// The vault of the leader, if there is a bus. This process joins the cluster under its own name.
-async fn leaders_vault(folder: &Path, config: &ShardConfig) -> Result<Option<Vault>, ShardError> {
+async fn leaders_vault(folder: &Path, parts: &Parts) -> Result<Option<Vault>, ShardError> {
+    let config = &parts.config;
     match config.cluster.bus.is_empty() {
         true => Ok(None),
         false => {
             let process = getrandom::u64().map_err(io::Error::other).map_err(at(folder))?;
             let bus = bus(folder, config).await?;
-            Ok(Some(vault_at_leader(bus, process, config).await?))
+            let joining = Joining {
+                node: config.cluster.node_name(),
+                process,
+                office: passports(folder, parts, true),
+                settings: LeadersSettings::Compared(Box::new(config.clone())),
+            };
+            Ok(Some(vault_at_leader(bus, joining, config).await?))
         }
     }
 }

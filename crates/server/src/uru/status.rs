@@ -4,8 +4,8 @@
 //! | --- | --- |
 //! | `/status` | JSON: `online`, `open` (to all players), `welcome`, the running `games`, `database`: `ok` or `failing`, and `role`: `active`, `front`, `age`, or `inactive` while another process may have taken over; see [`Standby`](super::Standby) for its page |
 //! | `/welcome`, `/serverstatus/moullive.php`, `/serverstatus/moulbeta.php` | text for players |
-//! | `/metrics` | metrics in Prometheus' text format |
-//! | `/health` | `ok`, or 503 while the database does not accept changes, another process may have taken over, or a front or age node cannot reach the process that has the vault |
+//! | `/metrics` | metrics in the Prometheus text format |
+//! | `/health` | `ok`, or 503 while the database does not accept changes, another process may have taken over, or a front or age node cannot reach the process that has the vault, or is drained |
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -55,7 +55,7 @@ pub(super) struct Page {
     pub(super) games: Games,
     /// Whether this process serves logins and files.
     pub(super) is_front: bool,
-    /// The leader of a cluster, if this process can be that.
+    /// The leader of a cluster, if this process can lead one.
     pub(super) leader: Option<LeaderHandle>,
 }
 
@@ -118,11 +118,19 @@ async fn welcome(State(page): State<Arc<Page>>, headers: HeaderMap) -> Response 
 }
 
 async fn health(State(page): State<Arc<Page>>) -> Response {
-    match page.vault.link().is_some_and(|link| *link.draining().borrow()) {
+    let problem = match page.vault.link() {
         // Load balancers send clients elsewhere.
-        true => (StatusCode::SERVICE_UNAVAILABLE, "draining\n").into_response(),
-        false => page::health(page.role(), page.vault.is_failing()),
-    }
+        Some(link) if *link.draining().borrow() => "draining\n".to_owned(),
+        Some(link) => match link.refusal() {
+            Some(refusal) => format!("the leader does not admit this process: {refusal}\n"),
+            None if link.is_member() && link.is_failing() => {
+                "the leader's database does not accept changes; see the leader's log\n".to_owned()
+            }
+            None => return page::health(page.role(), page.vault.is_failing()),
+        },
+        None => return page::health(page.role(), page.vault.is_failing()),
+    };
+    (StatusCode::SERVICE_UNAVAILABLE, problem).into_response()
 }
 
 async fn metrics(State(page): State<Arc<Page>>) -> Response {
@@ -132,10 +140,11 @@ async fn metrics(State(page): State<Arc<Page>>) -> Response {
         ("database_up", !page.vault.is_failing(), page::DATABASE_UP),
     ];
     let mut metrics = page.figures.prometheus(&page.counts, &page.games.figures(), state);
+    let routed = page.games.routed_bytes();
     match (page.vault.link(), &page.leader) {
-        (Some(link), _) => link.traffic().add_to(&mut metrics, None),
+        (Some(link), _) => link.traffic().add_to(&mut metrics, None, routed),
         (None, Some(leader)) if leader.leads() => {
-            leader.traffic().add_to(&mut metrics, Some(&leader.members().await));
+            leader.traffic().add_to(&mut metrics, Some(&leader.members().await), routed);
         }
         _ => {}
     }

@@ -103,7 +103,7 @@ async fn a_prepared_configuration_starts_the_first_time() {
             shard.vault().close().await;
         }
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
-        // From now on, the keys are not made again.
+        // From now on, the keys are not generated again.
         std::fs::remove_file(folder.join("keys.toml")).unwrap();
         let error = Shard::open_with(folder, PrimeKind::Plain, |_| ()).await.unwrap_err();
         assert!(error.to_string().contains("keys.toml: file is missing"), "{error}");
@@ -122,7 +122,7 @@ async fn operators_reach_running_and_stopped_shards() {
         let (connection, _notices, _) = play(&vault, "Bob").await;
         let lock = FolderLock::take(folder).unwrap().unwrap();
         let admin = Admin::open(folder).await.unwrap();
-        // It has locked the directory but does not listen yet.
+        // The server has locked the directory but does not listen yet.
         let silent = admin.ask(Request::Check).await.unwrap_err();
         assert!(matches!(silent, AdminError::NotServing { .. }), "{silent}");
         let control = Control::stopped(folder, vault.clone());
@@ -327,7 +327,7 @@ async fn the_socket_is_bounded() {
     let half = say(import).await;
     assert_eq!(half, "{\"error\":\"the lines after the request must end with an empty line\"}\n");
     let admin = Admin::open(folder).await.unwrap();
-    // Idle connections block nobody, and lose their slots.
+    // Idle connections do not block others and lose their slots.
     let mut silent = Vec::new();
     for _ in 0..200 {
         silent.push(tokio::net::UnixStream::connect(&socket).await.unwrap());
@@ -357,7 +357,7 @@ fn a_dump_is_checked() {
         Err(DumpError::Line { line, problem }) => format!("{line}: {problem}"),
         Err(DumpError::Whole(problem)) => problem.to_string(),
     };
-    // With a correct last line.
+    // Each dump ends with a correct last line.
     let problem = |lines: &[&str]| {
         let count = |name: &str| {
             let start = format!("{{\"{name}\":");

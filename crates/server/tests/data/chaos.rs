@@ -70,7 +70,7 @@ async fn rounds(database: Database, rounds: usize) -> usize {
         }
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        // At a different moment in each round.
+        // Kill it at a different moment in each round.
         let enough = acknowledged.lines + 40 + round * 37 % 211;
         for line in lines {
             acknowledged.take(&line.unwrap());
@@ -85,7 +85,7 @@ async fn rounds(database: Database, rounds: usize) -> usize {
         let findings = vault.check().await.unwrap();
         let problems: Vec<_> = findings.iter().filter(|finding| finding.problem).collect();
         assert!(problems.is_empty(), "round {round}: {problems:?}");
-        // Only nodes that were created but not yet placed at the end are unreachable.
+        // The only unreachable nodes are those that were created but not placed before the kill.
         let loose = findings.len();
         assert!(loose <= WORKERS * (round + 1), "round {round}: {loose} nodes belong to no tree");
         let dump: Vec<serde_json::Value> =

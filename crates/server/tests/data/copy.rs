@@ -41,11 +41,13 @@ async fn a_shard_moves_to_postgres_and_back() {
         text_1: Some("D\u{2019}ni \u{1f600}".into()),
         ..Default::default()
     };
-    // More than are copied or compared at once would take too long here.
+    // Creating more rows than are copied or compared at once would take too long here.
     for _ in 0..10 {
         ann.create(encoded(&text)).await.unwrap();
     }
     shard.close().await;
+    // Opening the vault here creates the public ages, with the time at which this happens.
+    everything(from).await;
 
     let lock = FolderLock::take(from).unwrap();
     let running = copy_database(from, url).await.unwrap_err();
@@ -60,7 +62,7 @@ async fn a_shard_moves_to_postgres_and_back() {
     let copied = copy_database(from, url).await.unwrap();
     assert_eq!((copied.accounts, copied.characters, copied.scores), (1, 1, 1));
     assert!(copied.nodes > 20 && copied.refs > 10, "{copied:?}");
-    // The new one is not empty any more.
+    // The new database is no longer empty.
     let again = copy_database(from, url).await.unwrap_err();
     assert!(matches!(again, AdminError::Copy(CopyError::NotEmpty)), "{again}");
     fs::copy(from.join(KEY_FILE), to.join(KEY_FILE)).unwrap();

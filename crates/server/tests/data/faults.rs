@@ -34,7 +34,7 @@ async fn title(vault: &Vault, node: u32) -> String {
     vault.show(node).await.unwrap()["String64_1"].as_str().unwrap().to_owned()
 }
 
-/// Takes all notices, and waits until no more arrive.
+/// Takes all notices and waits until no more arrive.
 async fn all(notices: &mut Notices) -> Vec<Notice> {
     let mut told = Vec::new();
     while let Ok(Some(notice)) = timeout(Duration::from_millis(1), notices.recv()).await {
@@ -110,12 +110,12 @@ async fn a_database_that_does_not_answer_is_asked_again() {
     }
     assert_eq!(late.log_in(login("Ann", "Ann")).await, Err(NetError::TimeoutOdbc));
     assert!(asked.elapsed() < Duration::from_millis(10));
-    // 50, 100, 200, 400 ms.
+    // The pauses between tests are 50, 100, 200 and 400 ms.
     sleep(Duration::from_millis(700)).await;
     assert_eq!(ann.fetch(node).await, Err(NetError::TimeoutOdbc));
     sleep(Duration::from_millis(100)).await;
     assert_eq!(title(&vault, node).await, "old");
-    // This is what /health shows.
+    // /health shows this state.
     assert!(vault.is_failing());
     ann.save(node, Uuid([1; 16]), note("new")).await.unwrap();
     assert_eq!(title(&vault, node).await, "new");
@@ -189,7 +189,7 @@ async fn notices_the_end_of_an_outage(memory: &Memory, server: &impl Server) {
         let before = memory.position();
         let took = recovery(server).await;
         assert!(took.as_secs().abs_diff(seconds) <= 1, "{failed} failed tests: {took:?}");
-        // One empty commit, and no more.
+        // The server made one empty commit, and no more.
         assert_eq!(memory.position(), before.next());
         sleep(Duration::from_secs(100)).await;
         assert_eq!(memory.position(), before.next());
@@ -199,7 +199,7 @@ async fn notices_the_end_of_an_outage(memory: &Memory, server: &impl Server) {
     memory.next(Fault::Lost);
     server.fail().await;
     recovery(server).await;
-    // Another process has the database now, and has not committed anything yet.
+    // Another process has the database now and has not committed anything yet.
     memory.next(Fault::Refused);
     server.fail().await;
     memory.other_writer(0);
@@ -246,7 +246,7 @@ async fn a_login_server_whose_database_does_not_answer_refuses_changes_at_once()
         memory.next(fault);
         *memory.unreachable.lock().unwrap() = 4;
         let start = Instant::now();
-        // Those that wait for the first one do not wait for each other.
+        // The changes that wait for the first one do not wait for each other.
         let mut waiting = tokio::task::JoinSet::new();
         for name in ["ann", "bob", "cora", "dan"] {
             let realm = realm.clone();
@@ -258,7 +258,7 @@ async fn a_login_server_whose_database_does_not_answer_refuses_changes_at_once()
         let asked = Instant::now();
         assert!(!add(&realm, "erin").await);
         assert!(asked.elapsed() < Duration::from_millis(10));
-        // It is asked at once, and after 50, 100 and 200 ms.
+        // The database is asked immediately, and again after 50, 100 and 200 ms.
         sleep(Duration::from_millis(400)).await;
         let names = || realm.accounts().into_iter().map(|one| one.name).collect::<Vec<_>>();
         if took_effect {
@@ -330,7 +330,7 @@ async fn players_who_leave_during_an_outage_go_offline_later() {
     memory.next(Fault::Refused);
     drop(ann);
     sleep(Duration::from_secs(1)).await;
-    // With the next batch.
+    // Ann goes offline with the next batch.
     let (_bob, _to_bob, _) = play(&vault, "Bob").await;
     assert_eq!(vault.show(info).await.unwrap()["Int32_1"], 0);
 }

@@ -82,7 +82,7 @@ async fn a_lost_database_is_reported_and_not_replaced() {
         assert!(lost.contains("server.key"), "{lost}");
         assert!(!database.exists());
     }
-    // As the error says.
+    // Without the key, the shard starts with an empty database, as the error says.
     fs::remove_file(folder.join("server.key")).unwrap();
     start(folder).await.unwrap();
     assert!(database.exists());

@@ -52,7 +52,7 @@ async fn moved_in(database: &Database, house: &Import) -> Vault {
     vault
 }
 
-/// Logs in, and returns the names of the players.
+/// Logs in and returns the names of the players.
 async fn players(vault: &Vault, name: &str, password: &str) -> Result<Vec<String>, NetError> {
     let (connection, _notices) = vault.connect().await.unwrap();
     let logged_in = connection.log_in(login(name, password)).await?;
@@ -306,7 +306,7 @@ async fn real_shards_can_be_imported() {
         assert_eq!(kinds.get(&0x7577_0001).copied().unwrap_or(0), readable, "{server}");
         let settings = u64::try_from(rows_of(expected, "global_states").len()).unwrap();
         assert_eq!(kinds.get(&0x7577_0002).copied().unwrap_or(0), settings, "{server}");
-        // And back again, as equivalent rows.
+        // The export yields equivalent rows.
         let dump = offline(&vault).await;
         let departure = migration::export_dirtsand(&dump).unwrap();
         println!("{server}: left on the way back: {:#?}", departure.skipped);
@@ -424,7 +424,7 @@ async fn a_shard_can_be_exported_and_imported_again() {
         (1, server, object.clone(), lever.clone()),
         (2, server, object.clone(), lever.clone()),
         (5, 99, object.clone(), lever.clone()),
-        // With an unknown descriptor.
+        // A state with an unknown descriptor.
         (6, server + 1, object.clone(), other.to_vec()),
     ] {
         states.push_str(&format!(
@@ -450,7 +450,7 @@ async fn a_shard_can_be_exported_and_imported_again() {
     let kept = house.lines.iter().filter(|line| line.contains("\"NodeType\":1970733057")).count();
     assert_eq!(kept, 2);
 
-    // Without them, the vault is unchanged.
+    // Without this data, the vault is unchanged.
     let house = migration::import_dirtsand(&departure.statements, &descriptors).unwrap();
     assert_eq!(house.skipped, Vec::<String>::new());
     let other = Database::sqlite();
@@ -465,7 +465,7 @@ async fn a_shard_can_be_exported_and_imported_again() {
     assert_eq!(flags.collect::<Vec<_>>(), [0, 0, 5]);
     assert_ne!(b, 0);
 
-    // The same for the other server's file.
+    // The same holds for the other server's file.
     let file = other.folder.path().join("vault.db");
     assert_eq!(migration::export_moulars(&again, &file).await.unwrap(), Vec::<String>::new());
     let house = migration::import_moulars(&file, &descriptors).await.unwrap();

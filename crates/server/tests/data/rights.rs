@@ -42,7 +42,7 @@ impl Age {
         }
     }
 
-    /// The first age with a name.
+    /// The first age with this filename.
     async fn named(connection: &Connection, filename: &'static str) -> Self {
         let template = VaultNode {
             node_type: Some(NodeType::AgeInfo),
@@ -84,7 +84,7 @@ fn list(kind: NodeType, list: i32) -> Vec<u8> {
     encoded(&VaultNode { node_type: Some(kind), int32_1: Some(list), ..VaultNode::default() })
 }
 
-/// Every change of an age that requires its owner.
+/// Tries every change of an age that requires its owner.
 async fn destroy(connection: &Connection, player: u32, age: &Age) {
     for child in [age.states, age.owners, age.visitors, age.children] {
         assert_eq!(connection.remove(age.info, child).await, REFUSED, "{child}");
@@ -121,7 +121,7 @@ async fn players_cannot_change_the_city() {
             assert_eq!(eve.save(age.states, REVISION, titled("x")).await, REFUSED);
             assert_eq!(eve.add(age.owners, eve_info, e).await, REFUSED);
         }
-        // Whether or not she is in it.
+        // The same holds while she is in it.
         age.enter(&eve).await.unwrap();
         destroy(&eve, e, &age).await;
         eve.save(age.states, REVISION, titled("x")).await.unwrap();
@@ -138,7 +138,7 @@ async fn players_cannot_change_the_city() {
             let second = eve.create(list(kind, number)).await.unwrap();
             assert_eq!(eve.add(parent, second, e).await, REFUSED);
         }
-        // Child ages: everybody may add entries, and remove their own.
+        // Child ages: everybody may add entries and remove their own.
         let link = eve.create(node(NodeType::AgeLink)).await.unwrap();
         eve.add(age.children, link, e).await.unwrap();
         let (bob, _to_bob, b) = play(&vault, &format!("Bob of {name}")).await;
@@ -148,7 +148,7 @@ async fn players_cannot_change_the_city() {
         assert_eq!(bob.remove(age.children, link).await, REFUSED);
         bob.remove(age.children, mine).await.unwrap();
     }
-    // Being on a public age's CanVisit does not let a player become an owner.
+    // Being in a public age's CanVisit list does not let a player become an owner.
     let city = Age::named(&eve, "city").await;
     eve.add(city.visitors, eve_info, e).await.unwrap();
     assert_eq!(eve.add(city.owners, eve_info, e).await, REFUSED);
@@ -164,7 +164,7 @@ async fn standard_lists_cannot_be_removed() {
     let journals = child(&ann, a, NodeType::Folder, Some(14)).await;
     assert_eq!(ann.remove(a, inbox).await, REFUSED);
     assert_eq!(ann.add(journals, inbox, a).await, REFUSED);
-    // With another kind it would be another list.
+    // With another kind, it would be a different list.
     let changed = encoded(&VaultNode { int32_1: Some(14), ..VaultNode::default() });
     assert_eq!(ann.save(inbox, REVISION, changed).await, REFUSED);
     ann.send(inbox, b).await.unwrap_err();
@@ -195,10 +195,10 @@ async fn a_reference_gives_no_rights() {
     for list in [relto.owners, relto.visitors] {
         assert_eq!(eve.add(list, eve_info, e).await, REFUSED);
     }
-    // The same below her own Age node.
+    // The same rules apply below her own Age node.
     let own = Age::relto(&eve, e).await;
     assert_eq!(eve.add(own.age, relto.info, e).await, REFUSED);
-    // The owner may.
+    // The owner may rename it.
     let renamed = VaultNode { string64_4: Some(TermStr::from("x")), ..VaultNode::default() };
     ann.save(relto.info, REVISION, encoded(&renamed)).await.unwrap();
     ann.save(relto.states, REVISION, titled("x")).await.unwrap();
@@ -218,7 +218,7 @@ async fn a_private_age_is_entered_by_invitation() {
     assert_eq!(relto.enter(&eve).await, not_found);
     // She did not enter it, so she has no rights.
     assert_eq!(eve.save(relto.states, REVISION, titled("x")).await, REFUSED);
-    // Nor may she create a child age of it, and enter that.
+    // Nor may she create a child age of it and enter that age.
     let cellar =
         InitAge { filename: "Cellar".to_owned(), parent: relto.instance, ..InitAge::default() };
     assert_eq!(eve.init_age(cellar.clone()).await.err(), REFUSED.err());
@@ -244,7 +244,7 @@ async fn a_private_age_is_entered_by_invitation() {
     assert_eq!(relto.enter(&eve).await, not_found);
     let letter = ann.create(invitation(4, relto.instance)).await.unwrap();
     ann.send(letter, e).await.unwrap();
-    // As a client does when it finds an invitation.
+    // Clients do this when they find an invitation.
     eve.add(relto.visitors, eve_info, e).await.unwrap();
     relto.enter(&eve).await.unwrap();
     cellar.enter(&eve).await.unwrap();
@@ -284,7 +284,7 @@ async fn a_neighbourhood_belongs_to_its_members() {
     };
     let hood = ann.init_age(hood).await.unwrap();
     let hood = Age::of(&ann, hood.info, "Neighborhood").await;
-    // Only its creator becomes an owner.
+    // Only the age's creator becomes an owner.
     assert_eq!(eve.add(hood.owners, eve_info, e).await, REFUSED);
     assert_eq!(eve.add(hood.visitors, eve_info, e).await, REFUSED);
     ann.add(hood.owners, ann_info, a).await.unwrap();
@@ -300,7 +300,7 @@ async fn a_neighbourhood_belongs_to_its_members() {
     eve.remove(hood.visitors, eve_info).await.unwrap();
     eve.leave_age().await.unwrap();
     assert_eq!(hood.enter(&eve).await, Err(NetError::AgeNotFound));
-    // With ages open to all.
+    // A public age is open to all.
     ann.set_public(hood.info, true).await.unwrap();
     hood.enter(&eve).await.unwrap();
     eve.add(hood.owners, eve_info, e).await.unwrap();
@@ -439,7 +439,7 @@ async fn players_cannot_fill_the_vault() {
         }
     };
     assert_eq!(refused, NetError::VaultNodeAccessViolation);
-    // Nodes that have not been placed yet have a limit of their own.
+    // Nodes that have not been placed yet have a separate limit.
     assert_eq!(notes.len(), 30);
     let age = InitAge { filename: "Garden".to_owned(), ..InitAge::default() };
     assert_eq!(eve.init_age(age.clone()).await.err(), Some(refused));
@@ -475,7 +475,7 @@ async fn guessing_does_not_lock_out_the_owner() {
     assert_eq!(from("right", 2).await.err(), refused);
     from("right", 1).await.unwrap();
     from("right", 3).await.unwrap();
-    // With failures from many addresses, unknown addresses are refused, known ones are not.
+    // After failures from many addresses, unknown addresses are refused, but known ones are not.
     for host in 4..7 {
         for _ in 0..5 {
             assert_eq!(from("wrong", host).await.err(), Some(NetError::AuthenticationFailed));

@@ -38,28 +38,29 @@ async fn one_process_takes_over_at_a_time() {
     one.commit(first, batch([node(1, 1)])).await.unwrap();
     let seen = two.look().await.unwrap();
     assert_eq!((seen.position, &*seen.writer), (first.next(), "one"));
-    assert_eq!(seen.lease, LeaseRow { epoch: 1, beat: 1 });
-    // Without force, it waits for the lock.
+    assert_eq!(seen.lease, LeaseRow { epoch: first.epoch, beat: 1 });
+    // Without force, a takeover waits for the lock.
     let error = two.take_over(&seen, false).await.unwrap_err();
     assert!(matches!(error, StoreError::InUse { .. }), "{error}");
-    // Nor while the lease is renewed.
+    // While the lease is renewed, even a forced takeover fails.
     assert!(one.renew(first.epoch).await.unwrap());
     assert_eq!(two.take_over(&seen, true).await.unwrap(), None);
 
-    // Of two standbys that saw the same, one takes over.
+    // Of two standbys that saw the same position, only one takes over.
     let seen = two.look().await.unwrap();
     let (by_two, by_three) = tokio::join!(two.take_over(&seen, true), three.take_over(&seen, true));
     let positions: Vec<_> = [by_two.unwrap(), by_three.unwrap()].into_iter().flatten().collect();
     assert_eq!(positions.len(), 1);
-    assert_eq!(positions[0].epoch, 2);
+    let second = positions[0].epoch;
+    assert!(second > first.epoch);
     assert!(!one.renew(first.epoch).await.unwrap());
     let error = one.commit(first.next(), batch([node(1, 2)])).await.unwrap_err();
     assert!(matches!(error, StoreError::Overtaken { .. }), "{error}");
     // An earlier process cannot give up what it no longer has.
     one.resign(first.epoch).await.unwrap();
     let seen = two.look().await.unwrap();
-    assert_eq!(seen.lease, LeaseRow { epoch: 2, beat: 0 });
-    two.resign(2).await.unwrap();
+    assert_eq!(seen.lease, LeaseRow { epoch: second, beat: 0 });
+    two.resign(second).await.unwrap();
     assert_eq!(two.look().await.unwrap().lease.beat, LeaseRow::RESIGNED);
 }
 
@@ -74,20 +75,43 @@ async fn a_process_without_a_lease_ends_that_of_another() {
     assert!(!one.renew(first.epoch).await.unwrap());
 }
 
+/// The restored database has had fewer claims and batches, and reaches the same batch again.
+#[tokio::test]
+async fn a_restored_backup_shuts_out_processes_of_the_lost_database() {
+    let Some(database) = Database::postgres() else { return };
+    let url = database.url.as_deref().unwrap();
+    let (one, two) = (open(&database, "one").await, open(&database, "two").await);
+    let an_hour_ago = "UPDATE shard SET last_batch = 2, \
+        epoch = extract(epoch FROM clock_timestamp())::bigint - 3600; \
+        UPDATE lease SET epoch = (SELECT epoch FROM shard)";
+    crate::two_writers::run(url, an_hour_ago).await.unwrap();
+    let (lost, _) = one.position().await.unwrap();
+    assert!(one.renew(lost.epoch).await.unwrap());
+    let restore = "UPDATE shard SET epoch = 3, last_batch = 1; UPDATE lease SET epoch = 3";
+    crate::two_writers::run(url, restore).await.unwrap();
+    let seen = two.look().await.unwrap();
+    let taken = two.take_over(&seen, true).await.unwrap().unwrap();
+    assert!(taken.epoch > lost.epoch, "{taken}");
+    two.commit(taken, batch([node(1, 1)])).await.unwrap();
+    assert!(!one.renew(lost.epoch).await.unwrap());
+    let error = one.commit(lost, batch([node(1, 2)])).await.unwrap_err();
+    assert!(matches!(error, StoreError::Overtaken { .. }), "{error}");
+}
+
 /// A process that was stopped between two statements of a transaction.
 #[tokio::test]
 async fn a_takeover_does_not_wait_for_a_frozen_process() {
     let Some(database) = Database::postgres() else { return };
     let (one, two) = (open(&database, "one").await, open(&database, "two").await);
     let seen = one.look().await.unwrap();
-    one.take_over(&seen, true).await.unwrap().unwrap();
+    let first = one.take_over(&seen, true).await.unwrap().unwrap();
     let mut frozen = PgConnection::connect(database.url.as_deref().unwrap()).await.unwrap();
     let lock = "BEGIN; UPDATE shard SET last_batch = last_batch + 1";
     sqlx::raw_sql(lock).execute(&mut frozen).await.unwrap();
     let start = std::time::Instant::now();
     let seen = two.look().await.unwrap();
     let taken = two.take_over(&seen, true).await.unwrap().unwrap();
-    assert_eq!((taken.epoch, taken.batch), (2, 0));
+    assert!(taken.epoch > first.epoch && taken.batch == 0, "{taken}");
     assert!(start.elapsed() < std::time::Duration::from_secs(3));
     assert!(frozen.ping().await.is_err());
 }

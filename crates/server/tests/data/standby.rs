@@ -1,4 +1,4 @@
-//! Two processes share a PostgreSQL database: one serves the shard, the other is its standby.
+//! Two processes share a PostgreSQL database: one serves the shard, and the other is its standby.
 
 use std::path::Path;
 use std::time::Duration;
@@ -102,7 +102,7 @@ fn process() {
     });
 }
 
-/// Writes and reads, and starts again whenever a request fails.
+/// Writes and reads and starts again whenever a request fails.
 async fn work(vault: Vault, name: String) {
     loop {
         let _ = write(&vault, &name).await;
@@ -114,7 +114,7 @@ async fn write(vault: &Vault, name: &str) -> Result<(), NetError> {
     while is_quiet() {
         sleep(Duration::from_millis(5)).await;
     }
-    // Exists after the first takeover.
+    // The account exists after the first takeover.
     let _ = vault.add_account(name, name, AccountFlags::User).await;
     let (connection, mut notices) = vault.connect().await?;
     tokio::spawn(async move { while notices.recv().await.is_some() {} });

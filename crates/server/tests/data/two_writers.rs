@@ -16,8 +16,8 @@ use worldwire_uru::types::NetError;
 
 use crate::support::{Database, Fault, Memory, Moment, key, log_in};
 
-/// When the second process claims the database, and when it commits two batches: at these moments
-/// of the first one's commit, afterwards, or never.
+/// When the second process claims the database and commits its two batches: each at one of these
+/// moments of the first process's commit, afterwards, or never.
 type Steps = [When; 3];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -131,7 +131,7 @@ impl Process for Realm {
     }
 }
 
-/// The second process: opens the database at its first step, and creates an entry at each other
+/// The second process: opens the database at its first step and creates an entry at each other
 /// step.
 struct Other<P> {
     memory: Arc<Memory>,
@@ -258,7 +258,7 @@ pub(crate) async fn lose_lock(url: &str) {
 }
 
 /// Runs a statement on a database directly.
-async fn run(url: &str, sql: &'static str) -> sqlx::Result<()> {
+pub(crate) async fn run(url: &str, sql: &'static str) -> sqlx::Result<()> {
     let mut connection = PgConnection::connect(url).await?;
     sqlx::raw_sql(sql).execute(&mut connection).await?;
     connection.close().await
@@ -274,11 +274,11 @@ async fn a_start_does_not_wait_forever_for_a_frozen_process() {
     let error = store.claim().await.unwrap_err();
     assert!(matches!(error, StoreError::Timeout), "{error}");
     frozen.close().await.unwrap();
-    // The lock was given back, so a later start succeeds.
+    // The lock was released, so a later start succeeds.
     store.claim().await.unwrap();
 }
 
-/// The statement with which the previous version commits, which checks no epoch.
+/// The previous version's commits check no epoch.
 #[tokio::test]
 async fn a_process_of_the_previous_version_cannot_commit() {
     let Some(database) = Database::postgres() else { return };
@@ -314,7 +314,7 @@ async fn a_second_shard_on_postgres_learns_the_holder() {
     let process = format!("worldwire, process {}", std::process::id());
     assert!(error.to_string().contains(&process), "{error}");
 
-    // Without the lock, the epoch still keeps the first one from destroying anything.
+    // Without the lock, the epoch still keeps the first process from destroying anything.
     lose_lock(url).await;
     let two = database.vault().await;
     let (bob, _notices) = log_in(&two, "Bob").await;

@@ -84,7 +84,7 @@ async fn old_names_that_crash_clients_are_reported_and_changed() {
     let store = database.store().await;
     let position = store.claim().await.unwrap();
     let rows = store.characters().await.unwrap().into_iter();
-    // Both at once: only one of them is found by its name.
+    // Both players get the same name, so only one of them is found by it.
     let changes = rows.map(|row| {
         let change = Change::PutCharacter(CharacterRow { name: "Ægidius".to_owned(), ..row });
         (change.key(), change)
@@ -144,7 +144,7 @@ async fn removed_nodes_are_pruned(database: &Database) {
     let now = Arc::new(AtomicU32::new(1_000_000));
     let vault = timed(database.store().await, &now).await;
     let (ann, _notices, a) = play(&vault, "Ann").await;
-    // A new player has created half of its nodes. Removed ones do not count.
+    // A new player already has half of the nodes that it may create. Removed nodes do not count.
     for _ in 0..24 {
         let page = ann.create(note("page")).await.unwrap();
         ann.add(a, page, 0).await.unwrap();
@@ -170,7 +170,7 @@ async fn removed_nodes_are_pruned(database: &Database) {
             Err(error) => break error,
         }
     };
-    // Nodes that belong to no tree have a limit of their own.
+    // Nodes that belong to no tree have a separate limit.
     assert_eq!((loose, refused), (30, NetError::VaultNodeAccessViolation));
     let kinds = async || {
         let kinds = vault.check().await.unwrap().into_iter().map(|finding| finding.kind);

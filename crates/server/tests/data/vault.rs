@@ -45,7 +45,7 @@ async fn a_vault_is_unchanged_after_a_restart() {
         });
         let info = ann.find(info).await.unwrap()[0];
         assert_eq!(read(&ann, info).await.int32_1, Some(0));
-        // Not before a player is chosen.
+        // A client without a chosen player may not read nodes.
         let refused = Err(NetError::AuthenticationFailed);
         assert_eq!(ann.refs(player).await, refused);
         assert_eq!(ann.create(note("x")).await.err(), Some(NetError::AuthenticationFailed));
@@ -71,7 +71,7 @@ async fn a_new_player_has_a_tree_like_on_other_servers() {
     let refs = ann.refs(player).await.unwrap();
     let nodes: BTreeSet<_> =
         refs.iter().flat_map(|reference| [reference.parent_id, reference.child_id]).collect();
-    // As on dirtsand and NAGUS.
+    // dirtsand and NAGUS create the same numbers of them.
     assert_eq!((refs.len(), nodes.len()), (34, 33));
     let pairs: BTreeSet<_> =
         refs.iter().map(|reference| (reference.parent_id, reference.child_id)).collect();
@@ -218,7 +218,7 @@ async fn players_are_checked_and_limited() {
     }
     assert_eq!(make("Ann 6", "male").await, Err(NetError::MaxPlayersOnAcct));
 
-    // Only one player at a time, and only one of the account's own.
+    // Only one session at a time can use a player, and only its own account can.
     ann.set_player(first.id).await.unwrap();
     let (again, mut notices) = log_in(&vault, "ann").await;
     assert_eq!(again.set_player(first.id).await, Err(NetError::LoggedInElsewhere));
@@ -374,7 +374,7 @@ async fn access_to_other_players_nodes_is_refused() {
     long.push(0);
     assert_eq!(bob.create(long).await, Err(NetError::BadServerData));
     assert_eq!(bob.create(note(&"x".repeat(64))).await, Err(NetError::InvalidParameter));
-    // An administrator may.
+    // An administrator may save other players' nodes and kick players.
     vault.add_account("root", "root", AccountFlags::Admin).await.unwrap();
     let (root, _to_root, _) = play(&vault, "root").await;
     root.save(folder, any, titled("x")).await.unwrap();
@@ -537,7 +537,7 @@ async fn public_ages_are_listed() {
     let own = ann.init_age(hood).await.unwrap().info;
     let refused = Err(NetError::VaultNodeAccessViolation);
     assert_eq!(ann.set_public(own, true).await, refused);
-    // As clients do: first an own link, then an entry in the list of owners.
+    // Clients add first their own link, then an entry in the list of owners.
     let owned = child(&ann, a, NodeType::AgeInfoList, Some(23)).await;
     let link = encoded(&VaultNode {
         node_type: Some(NodeType::AgeLink),
@@ -644,7 +644,7 @@ async fn a_deleted_player_leaves_no_trace() {
     let owned = child(&ann, a, NodeType::AgeInfoList, Some(23)).await;
     let link = child(&ann, owned, NodeType::AgeLink, None).await;
     let relto = child(&ann, link, NodeType::AgeInfo, None).await;
-    // A visitor with a link to the Relto.
+    // A visitor has a link to the Relto.
     let links = child(&bob, b, NodeType::AgeInfoList, Some(24)).await;
     let visit = encoded(&VaultNode { node_type: Some(NodeType::AgeLink), ..VaultNode::default() });
     let visit = bob.create(visit).await.unwrap();
@@ -672,7 +672,7 @@ async fn a_deleted_player_leaves_no_trace() {
     for node in [picture, visit] {
         assert!(root.fetch(node).await.is_ok(), "{node}");
     }
-    // The remaining nodes of its tree also belong to other trees.
+    // The remaining nodes of the player's tree also belong to other trees.
     for reference in refs {
         if root.fetch(reference.child_id).await.is_err() {
             let left = root.refs(reference.parent_id).await.unwrap_or_default();

@@ -83,7 +83,7 @@ async fn page(shard: &Running, path: &str) -> String {
     text
 }
 
-/// An old client always asks the game manager; a new one only for what was announced.
+/// An old client asks the game manager for any game; a new one asks only for those announced.
 #[tokio::test]
 async fn old_and_new_clients_share_an_age() {
     let change = |config: &mut ShardConfig| {
@@ -107,7 +107,7 @@ async fn old_and_new_clients_share_an_age() {
             other => panic!("{other:?}"),
         }
     }
-    // Both join what is served, and meet there.
+    // Both clients join the game that is served, and meet there.
     old.play(&encoded(2, 0, "Manager.JoinGame", join(GameType::VarSync, 255))).await;
     let told = ["GameInstance", "PlayerJoined", "OwnerChange", "AllVarsSent"];
     assert_eq!(names(&mut old, &mut old_box, 4).await, told);
@@ -155,7 +155,7 @@ async fn old_and_new_clients_share_an_age() {
 }
 
 /// Refused messages count like malformed messages in the age. A player who is disconnected leaves the
-/// games, and can come back.
+/// games and can come back.
 #[tokio::test]
 async fn sixteen_refused_messages_end_the_connection() {
     let change = |config: &mut ShardConfig| {
@@ -172,7 +172,7 @@ async fn sixteen_refused_messages_end_the_connection() {
     bob.play(&join).await;
     names(&mut bob, &mut bob_box, 4).await;
     assert_eq!(names(&mut ann, &mut ann_box, 1).await, ["PlayerJoined"]);
-    // One is too long, so the age never sees its bytes.
+    // This message is too long, so the age never sees its bytes.
     ann.play(&vec![1; 100_000]).await;
     for _ in 1..15 {
         ann.play(&[1, 0, 0, 0]).await;

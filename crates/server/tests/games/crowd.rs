@@ -17,7 +17,7 @@ const VARIABLES: u32 = 20;
 /// The time between two changes: the owner makes ten a second.
 const BETWEEN: Duration = Duration::from_millis(100);
 const CHANGES: u32 = 300;
-/// How many changes a client pings after.
+/// The number of changes after which a client sends a ping.
 const PING_EVERY: u32 = 100;
 /// The table at which clients share variables.
 const TABLE: u32 = 255;

@@ -1,9 +1,9 @@
-//! What outlives games: nothing but marker games, and those outlive the shard.
+//! What outlives a game: nothing, except for marker games, which also outlive the shard.
 //!
-//! A child process runs a shard, and is killed while a player edits and plays a marker game. Afterwards,
-//! every answered message must have had its effect, and the others in order, without gaps.
-//! `WORLDWIRE_CHAOS_ROUNDS=N` kills it N times with SQLite and a fifth of that with PostgreSQL; a
-//! plain `cargo test` does so a few times.
+//! A child process runs a shard and is killed while a player edits and plays a marker game. After
+//! that, all answered messages must have taken effect; of the others, any number may have, in order
+//! and without gaps. `WORLDWIRE_CHAOS_ROUNDS=N` kills it N times with SQLite and a fifth of that
+//! with PostgreSQL; a plain `cargo test` does so a few times.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -157,7 +157,7 @@ impl Opened {
     }
 }
 
-/// Starts the shard, and lets the player into the age.
+/// Starts the shard and lets the player into the age.
 async fn enter(database: &Database) -> (Child, Guest, u32) {
     let (child, address, keys) = start(database);
     let mut auth = Player::connect_to(address, &keys).await;
@@ -172,7 +172,7 @@ async fn enter(database: &Database) -> (Child, Guest, u32) {
     (child, guest, player)
 }
 
-/// Opens a game. Returns its ID, its template, and what the client learnt about it.
+/// Opens a game. Returns its ID, its template, and what the client learned about it.
 async fn open(guest: &mut Guest, mailbox: &mut Mailbox, template: &str) -> (u32, String, Opened) {
     guest.play(&encoded(9, 0, "Manager.CreateGame", markers(template, 0))).await;
     let mut opened = Opened { name: String::new(), markers: Vec::new(), captured: BTreeSet::new() };

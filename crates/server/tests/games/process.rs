@@ -1,4 +1,4 @@
-//! A shard in a process of its own, which a test can kill. Its clock only moves when the test
+//! A shard in its own process, which a test can kill. Its clock only moves when the test
 //! advances it.
 
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
@@ -20,10 +20,10 @@ use crate::world::{StillTime, settings};
 
 const FOLDER: &str = "WORLDWIRE_GAMES_WORLD";
 const FIXED: &str = "WORLDWIRE_GAMES_FIXED";
-/// The first ID of a game if random numbers are fixed, as the model wants it.
+/// The first ID of a game if random numbers are fixed, as the model expects.
 const FIRST_GAME: u32 = 7_000;
-/// How often tasks get their turn after each step of the clock: a timer wakes an age, which wakes
-/// connections.
+/// How many times tasks get their turn after each step of the clock: a timer wakes an age, which
+/// wakes connections.
 const TURNS: usize = 4;
 
 /// The process.
@@ -137,7 +137,7 @@ async fn serve(folder: &Path, random: GameRandom, mut commands: mpsc::Receiver<S
         }
         say("done");
     }
-    // Connections may have to be given a moment to end.
+    // Connections may need a moment to end.
     tokio::time::resume();
     stop.stop();
     serving.await.unwrap().unwrap();

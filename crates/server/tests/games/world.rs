@@ -56,7 +56,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const PING_EVERY: u64 = 10_000;
 /// How many refused messages per minute a shard tolerates.
 const TOLERATED: usize = 15;
-/// How many milliseconds before and after the time of a timer the clock runs a millisecond at a time.
+/// How many milliseconds before and after a timer the clock runs a millisecond at a time.
 const NEAR: u64 = 3;
 
 /// How many lists of operations the model is compared with.
@@ -77,7 +77,7 @@ impl StillTime {
         let runtime = Builder::new_current_thread().enable_all().start_paused(true).build();
         let runtime = runtime.unwrap();
         let (awake, ended) = channel::<()>();
-        // If a test hangs, time passes again, and its time limits end it.
+        // If a test hangs, the clock runs again, so that time limits end the test.
         drop(runtime.spawn_blocking(move || ended.recv_timeout(PATIENCE)));
         Self { _awake: awake, runtime }
     }
@@ -135,7 +135,7 @@ pub(crate) fn settings(config: &mut ShardConfig) {
 /// The name and content of a file, and who may read it.
 type PreparedFile = (PathBuf, Vec<u8>, Permissions);
 
-/// The files of a shard that was stopped, whose players have the numbers that the tests use.
+/// The files of a stopped shard, whose players have the numbers that the tests use.
 fn prepared() -> &'static [PreparedFile] {
     static FILES: OnceLock<Vec<PreparedFile>> = OnceLock::new();
     FILES.get_or_init(|| {
@@ -272,8 +272,8 @@ impl World {
         });
     }
 
-    /// Kills the shard, and starts it again, while it handles a player's messages to a game, and after
-    /// it has answered this many. Returns all answers that the player has received.
+    /// Kills the shard while it handles a player's messages to a game, after it has answered this
+    /// many, and starts it again. Returns all answers that the player has received.
     pub(crate) fn kill(&mut self, player: u32, burst: &[Vec<u8>], answers: usize) -> Vec<Got> {
         self.enter(player);
         let Self { runtime, shard, guests, mailboxes, is_random_fixed, .. } = self;
@@ -348,14 +348,14 @@ impl World {
         self.pass(milliseconds, |_| true);
     }
 
-    /// Lets the clock run. The timers of games, by the milliseconds until then, must not be late, so
-    /// around them it runs a millisecond at a time. It skips the time in between.
+    /// Lets the clock run. The timers of games, given by the milliseconds until each one, must not
+    /// be late, so around them it runs a millisecond at a time. It skips the time in between.
     pub(crate) fn advance_over(&mut self, milliseconds: u64, timers: &[u64]) {
         let is_near = |at: u64| timers.iter().any(|timer| timer.abs_diff(at) <= NEAR);
         self.pass(milliseconds, is_near);
     }
 
-    /// Lets the clock run, a millisecond at a time where a moment is not to be skipped.
+    /// Lets the clock run, a millisecond at a time where no moment may be skipped.
     fn pass(&mut self, milliseconds: u64, is_near: impl Fn(u64) -> bool) {
         let Self { runtime, shard, guests, mailboxes, .. } = self;
         let Some(shard) = shard else { return };
@@ -396,7 +396,7 @@ impl World {
     }
 
     /// Checks that exactly these games run, by ID, with these members. Games without members are
-    /// not listed. As this takes longer than an operation, it is not done every time.
+    /// not listed. This takes longer than an operation, so it is not done every time.
     pub(crate) fn runs(&self, games: &[(u32, Vec<u32>)]) {
         let Some(shard) = &self.shard else { return };
         if !self.checks.fetch_add(1, Ordering::Relaxed).is_multiple_of(8) {
@@ -446,7 +446,7 @@ async fn enter(shard: &ShardProcess, guests: &mut BTreeMap<u32, Guest>, player: 
     }
 }
 
-/// Waits until the age and the vault have handled everything, and takes what they sent.
+/// Waits until the age and the vault have handled everything. Takes what they sent.
 async fn settle(
     shard: &mut ShardProcess,
     guests: &mut BTreeMap<u32, Guest>,
@@ -454,7 +454,7 @@ async fn settle(
     sender: u32,
 ) {
     fence(sender, guests, mailboxes).await;
-    // Requests of the age are before this one.
+    // The age's requests come before this one.
     shard.settle();
     for player in guests.keys().copied().collect::<Vec<_>>() {
         fence(player, guests, mailboxes).await;

@@ -21,7 +21,7 @@ use crate::cluster::Bus;
 /// How long players may be without their ages after a kill.
 const BACK_WITHIN: Duration = Duration::from_secs(5);
 
-/// A node in a runtime of its own, which ends with everything in it.
+/// A node in its own runtime, so that everything in the node ends with it.
 struct Node {
     running: Running,
     runtime: Option<Runtime>,
@@ -42,7 +42,7 @@ impl Node {
         Self { running, runtime: Some(runtime), host }
     }
 
-    /// Ends it without a word to anybody.
+    /// Ends the node without telling anyone.
     fn kill(&mut self) {
         self.runtime.take().unwrap().shutdown_background();
     }
@@ -94,7 +94,7 @@ async fn an_age_moves_to_another_node_with_its_state() {
     };
     timeout(PATIENCE, stored).await.unwrap();
 
-    // An operator sees who is there, and removes one.
+    // An operator sees which players are there, and removes one.
     let admin = Admin::open(leader.folder.path()).await.unwrap();
     let ages = admin.ask(Request::Ages { all: false, running: true }).await.unwrap();
     assert_eq!(ages[0]["running"]["players"].as_array().unwrap().len(), 2, "{ages:?}");

@@ -86,12 +86,13 @@ macro_rules! auth_reply {
 }
 
 impl Traveller {
-    /// Logs in with a player of this name, and requests the age in the vault.
+    /// Logs in with a player of this name and requests the age in the vault.
     pub(crate) async fn to_fern(shard: &Running, account: (&str, &str), name: &str) -> Self {
         Self::to(shard, account, name, FERN).await
     }
 
-    /// Instances other than [`FERN`] are not in the vault.
+    /// Logs in with a player of this name and requests an instance of the age. Instances other
+    /// than [`FERN`] are not in the vault.
     pub(crate) async fn to(
         shard: &Running,
         (account, password): (&str, &str),
@@ -186,7 +187,7 @@ impl Traveller {
         assert_eq!(self.tries_the_age(instance).await, NetError::Success);
     }
 
-    /// Requests the age, and returns the result.
+    /// Requests the age and returns the result.
     pub(crate) async fn tries_the_age(&mut self, instance: Uuid) -> NetError {
         let (trans_id, age_name) = (TransId(5), "Fern".into());
         say(&self.auth, ask::AgeRequest { trans_id, age_name, age_instance_id: instance }).await;
@@ -278,7 +279,7 @@ impl Visitor {
         }
     }
 
-    /// Requests the age's state, and returns the announced number of initial messages.
+    /// Requests the age's state and returns the announced number of initial messages.
     pub(crate) async fn asks_for_state(&mut self) -> Vec<NetMessage<'static>> {
         let flags = NetFlags::IsSystemMessage | NetFlags::InitialAgeStateRequest;
         let rooms = Vec::new().into();
@@ -711,7 +712,7 @@ async fn temporary_ages_persist_nothing_and_full_ages_refuse_players() {
     let result = atrus.ask_in(bob.number, bob.account, bob.player).await;
     assert_eq!(result, NetError::ServerBusy);
     drop((yeesha, ann));
-    // Its slot is free soon.
+    // The player's slot is free soon.
     while atrus.ask_in(bob.number, bob.account, bob.player).await != NetError::Success {}
     shard.stop().await;
 }

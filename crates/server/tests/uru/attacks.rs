@@ -40,7 +40,7 @@ pub(crate) async fn set_up(shard: &Running, service: Service) -> TcpStream {
     stream
 }
 
-/// Reads until the server closes the connection.
+/// Reads until the server closes the connection. Returns whether it does so in time.
 pub(crate) async fn is_closed(stream: &mut TcpStream) -> bool {
     let mut rest = Vec::new();
     let read = timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
@@ -160,7 +160,7 @@ async fn clients_of_a_trusted_proxy_count_for_their_own_addresses() {
 async fn malformed_messages_close_the_connection() {
     let shard = Running::start(|_| (), |_| ()).await;
     let long_name = [&[3, 0, 1, 0, 0, 0, 2, 0, 0, 0, 64, 0][..], &[b'x'; 128]].concat();
-    // It announces a node of 2 MiB.
+    // The message announces a node of 2 MiB.
     let long_node = [25, 0, 1, 0, 0, 0, 0, 0, 32, 0];
     for (what, service, bytes) in [
         ("an unknown number", Service::Auth, &[0x77, 0x77][..]),

@@ -104,7 +104,7 @@ async fn requests_that_come_too_early_are_refused() {
             result!(player, AccountExistsRequest { account_name: "x".into() }, AccountExistsReply),
             denied
         );
-        // The second time it has registered, but not logged in.
+        // The second time, it has registered but not logged in.
         player.register().await;
     }
     let (_, reply) = player.log_in(ANN.0, "wrong").await;

@@ -129,14 +129,14 @@ async fn players_in_ages_of_different_nodes_chat() {
 
     let ann = Traveller::to_fern(&leader, ACCOUNTS[0], "Yeesha").await;
     let (first, mut yeesha) = join(&nodes, &ann).await;
-    // Not in the vault.
+    // Bob's age is not in the vault.
     let bob = Traveller::to(&leader, ACCOUNTS[1], "Atrus", Uuid([8; 16])).await;
     let (second, mut atrus) = join(&nodes, &bob).await;
     assert_ne!(first, second, "the other node has more room");
     yeesha.reaches(&mut atrus).await;
     atrus.reaches(&mut yeesha).await;
 
-    // In one age, they are heard by all.
+    // Players in one age hear each other without whispering.
     drop(atrus);
     let mut bob = bob;
     bob.asks_for_the_age(FERN).await;
@@ -177,7 +177,7 @@ async fn an_age_follows_the_next_leader() {
     leader.vault.set_age_settings("Fern", open).await.unwrap();
     let bob = Traveller::to_fern(&leader, ACCOUNTS[1], "Atrus").await;
     let (_, mut atrus) = join(&nodes, &bob).await;
-    // From the initial states, or later.
+    // The player learns of the change from the initial states, or later.
     let flags = NetFlags::IsSystemMessage | NetFlags::InitialAgeStateRequest;
     let rooms = Vec::new().into();
     atrus.says(GameStateRequest { header: atrus.header(flags), rooms }).await;

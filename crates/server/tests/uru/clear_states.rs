@@ -41,7 +41,7 @@ async fn found(visitor: &mut Visitor) -> Vec<(String, Option<String>)> {
     state.iter().map(value).collect()
 }
 
-/// Pulls the lever and opens the gate, and waits until the age has handled that.
+/// Pulls the lever, opens the gate, and waits until the age has handled that.
 async fn plays(visitor: &mut Visitor) {
     visitor.changes(object(1, "Lever"), blob("lever", "place", Scalar::Int(5))).await;
     let open = blob("Fern", "open", Scalar::Bool(true));

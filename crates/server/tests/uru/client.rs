@@ -97,7 +97,7 @@ impl Running {
         Control::stopped(self.folder.path(), self.vault.clone())
     }
 
-    /// Stops the shard, and returns its directory.
+    /// Stops the shard and returns its directory.
     pub(crate) async fn stop(self) -> TempDir {
         self.stop.stop();
         timeout(PATIENCE, self.serving).await.unwrap().unwrap().unwrap();
@@ -155,7 +155,7 @@ impl AsyncWrite for Ear {
     }
 }
 
-/// The client's connection: sends the test's messages, and passes received ones to it.
+/// The client's connection: sends the test's messages and passes received ones to it.
 struct Messenger {
     outgoing: mpsc::Receiver<Message<'static>>,
     incoming: mpsc::Sender<Vec<u8>>,
@@ -223,7 +223,7 @@ impl Client {
         let mut client = Self { task, service, is_deaf, to, from };
         let is_set_up = timeout(PATIENCE, is_set_up).await.unwrap();
         if is_set_up.is_err() {
-            // The server refused it.
+            // The server refused the connection.
             client.from.close();
         }
         client
@@ -261,7 +261,7 @@ impl Client {
         while self.from.try_recv().is_ok() {}
     }
 
-    /// Sends a message, and returns the next one received.
+    /// Sends a message and returns the next one received.
     pub(crate) async fn ask(&mut self, message: impl Into<Message<'static>>) -> Heard {
         self.say(message).await;
         self.hear().await.unwrap()

@@ -1,9 +1,10 @@
-//! Clients of a front, whose vault and ages are at another process. The bus is a real `nats-server`,
-//! which is killed and stopped.
+//! Clients of a front, whose vault and ages are in another process. The bus is a real
+//! `nats-server`, which is killed and stopped.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::Ipv4Addr;
 use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ use worldwire_uru::message::auth::server::ServerMessage as Reply;
 use worldwire_uru::types::{Nested, NetError, TermStr, TransId, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use crate::ages::Traveller;
+use crate::ages::{Traveller, prepare};
 use crate::between_ages::age_node;
 use crate::client::{ACCOUNTS, PATIENCE, Running};
 use crate::nats::NatsServer;
@@ -50,7 +51,7 @@ impl DerefMut for Bus {
 }
 
 impl Bus {
-    /// `None` if it is not installed.
+    /// Starts a `nats-server`; `None` if it is not installed.
     pub(crate) fn start() -> Option<Self> {
         NatsServer::start(None).map(Self)
     }
@@ -107,7 +108,7 @@ impl Bus {
         let folder = tempfile::tempdir().unwrap();
         std::fs::copy(leader.folder.path().join("keys.toml"), folder.path().join("keys.toml"))
             .unwrap();
-        // Operators recognise the folder by it.
+        // Operators recognise the folder by this file.
         let text = "[cluster]\nroles = [\"front\"]\nbus = [\"nats://127.0.0.1:4222\"]\n";
         std::fs::write(folder.path().join("shard.toml"), text).unwrap();
         let settings = self.settings("front");
@@ -182,7 +183,7 @@ async fn a_front_serves_clients_of_the_leaders_shard() {
     let mut ann = Player::connect_over(stream, &front, token).await;
     ann.register().await;
     ann.say(ask::VaultNodeFetch { trans_id: TransId(99), node_id: note }).await;
-    // After messages that may have been lost.
+    // The reply follows messages that may have been lost.
     hears(&mut ann, |it| match it {
         Reply::VaultNodeFetched(it) if it.trans_id == TransId(99) => {
             let node = it.node.decode::<VaultNode<'_>>().unwrap();
@@ -193,7 +194,7 @@ async fn a_front_serves_clients_of_the_leaders_shard() {
     })
     .await;
 
-    // An operator of the leader ends it.
+    // An operator of the leader ends the session.
     leader.vault.kick("Ann").await.unwrap();
     hears(&mut ann, |it| matches!(it, Reply::KickedOff(_))).await;
     assert!(!is_online(&leader, a).await);
@@ -240,6 +241,18 @@ async fn a_front_finds_the_next_leader() {
     leader.stop().await;
 }
 
+/// Writes a key for the bus to a file that only its owner can read.
+fn seed_file(folder: &Path, name: &str, pair: &KeyPair) -> PathBuf {
+    let file = folder.join(name);
+    std::fs::write(&file, format!("{}\n", pair.seed().unwrap())).unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    file
+}
+
 /// The permissions in the documentation suffice.
 #[tokio::test]
 async fn each_process_logs_in_to_the_bus_with_its_own_key() {
@@ -260,11 +273,12 @@ async fn each_process_logs_in_to_the_bus_with_its_own_key() {
     std::fs::write(&settings, users).unwrap();
     let Some(bus) = NatsServer::start(Some(settings)).map(Bus) else { return };
     let key = |name: &str, pair: &KeyPair| {
-        let file = folder.path().join(name);
-        std::fs::write(&file, format!("{}\n", pair.seed().unwrap())).unwrap();
+        let file = seed_file(folder.path(), name, pair);
         move |config: &mut ShardConfig| config.cluster.bus_key = file
     };
-    let leader = bus.leader_with(tempfile::tempdir().unwrap(), key("leader.nk", &of_leader)).await;
+    let data = tempfile::tempdir().unwrap();
+    prepare(data.path());
+    let leader = bus.leader_with(data, key("leader.nk", &of_leader)).await;
     let front = bus.front_with(&leader, key("front.nk", &of_front)).await;
     let (_, a) = Player::enter(&front, ANN, "Ann").await;
     assert!(is_online(&leader, a).await);
@@ -276,7 +290,7 @@ async fn each_process_logs_in_to_the_bus_with_its_own_key() {
     leader.stop().await;
 }
 
-/// A server that reloads its configuration ends subscriptions that are not allowed any more.
+/// A server that reloads its configuration ends subscriptions that are no longer allowed.
 #[tokio::test]
 async fn processes_subscribe_again_when_they_may() {
     let [of_leader, of_front] = [(); 2].map(|()| KeyPair::new_user());
@@ -294,8 +308,7 @@ async fn processes_subscribe_again_when_they_may() {
     std::fs::write(&settings, users("front")).unwrap();
     let Some(bus) = NatsServer::start(Some(settings.clone())).map(Bus) else { return };
     let key = |name: &str, pair: &KeyPair| {
-        let file = folder.path().join(name);
-        std::fs::write(&file, format!("{}\n", pair.seed().unwrap())).unwrap();
+        let file = seed_file(folder.path(), name, pair);
         move |config: &mut ShardConfig| config.cluster.bus_key = file
     };
     let leader = bus.leader_with(tempfile::tempdir().unwrap(), key("leader.nk", &of_leader)).await;
@@ -425,7 +438,7 @@ async fn nothing_acknowledged_is_lost_when_the_bus_fails() {
     bus.run();
     progress(&history).await;
     assert_eq!(history.lock().unwrap().refused, 0);
-    // Long enough.
+    // Long enough for sessions to end.
     bus.signal("-STOP");
     let ended = async {
         while !front.vault.is_failing() {

@@ -12,7 +12,7 @@ use crate::client::{PATIENCE, Running};
 use crate::player::{ANN, BOB, Player, result};
 
 /// Renames a table. Nothing can be written while it has another name.
-async fn rename(shard: &Running, from: &str, to: &str) {
+pub(crate) async fn rename(shard: &Running, from: &str, to: &str) {
     let file = shard.folder.path().join(SQLITE_FILE);
     let mut database = SqliteConnectOptions::new().filename(file).connect().await.unwrap();
     let statement = AssertSqlSafe(format!("ALTER TABLE {from} RENAME TO {to}"));

@@ -23,7 +23,7 @@ use crate::player::{ANN, BOB, Player, result};
 
 /// How often honest clients send requests during an attack.
 const SAMPLES: usize = 200;
-/// Other processes may disturb a measurement.
+/// The maximum number of measurements. Other processes may disturb one.
 const TRIES: usize = 5;
 /// Connections that never complete their setup.
 const HALF_OPEN: usize = 1000;
@@ -55,7 +55,7 @@ impl Honest {
         let start = Instant::now();
         let fetch = auth::VaultNodeFetch { trans_id: self.player.next(), node_id: self.id };
         self.player.say(fetch).await;
-        // Others arrive and leave in the meantime.
+        // Other players arrive and leave in the meantime.
         while !matches!(
             self.player.hear().await.message(),
             Message::AuthServer(Reply::VaultNodeFetched(_))

@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "panics are failures of the test")]
 
+mod admission;
 mod age_nodes;
 mod ages;
 mod attacks;
 mod auth;
 mod between_ages;
+mod bus_problems;
 mod clear_states;
 mod client;
 mod cluster;

@@ -13,19 +13,22 @@ use worldwire_net::Stop;
 use worldwire_server::uru::admin::{Admin, AdminError, Request};
 use worldwire_server::uru::{ShardConfig, Standby, keys};
 use worldwire_uru::crypt::key::PrimeKind;
+use worldwire_uru::message::AccountFlags;
 use worldwire_uru::vault::{NodeBlob, NodeType, VaultNode};
 
 use crate::client::PATIENCE;
 use crate::cluster::Bus;
+use crate::database::rename;
 use crate::player::{ANN, BOB, Player};
 use crate::postgres::Database;
 use crate::reconnect::is_online;
 use crate::services::http;
 
-/// 80 of these are more than fits in one part of an answer.
+/// Eighty of these do not fit in one part of an answer.
 const BLOB: &[u8] = &[7; 10_000];
 
 const HEALTH: &str = "GET /health HTTP/1.0\r\nHost: localhost\r\n\r\n";
+const STATUS: &str = "GET /status HTTP/1.0\r\nHost: localhost\r\n\r\n";
 const METRICS: &str = "GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n";
 
 async fn ask(folder: &Path, request: Request, lines: &[String]) -> Result<Vec<Json>, AdminError> {
@@ -85,7 +88,7 @@ async fn commands_work_in_the_folder_of_a_front() {
     );
     let folder = front.stop().await;
     let stopped = refusal(folder.path(), Request::Check).await;
-    assert!(stopped.contains("the shard's vault is at another process"), "{stopped}");
+    assert!(stopped.contains("the shard's vault is in another process"), "{stopped}");
 }
 
 #[tokio::test]
@@ -95,7 +98,7 @@ async fn a_leader_can_refuse_commands_of_others() {
     let leader = bus.leader_with(tempfile::tempdir().unwrap(), closed).await;
     let front = bus.front(&leader).await;
     let refused = refusal(front.folder.path(), Request::Accounts).await;
-    assert!(refused.contains("the leader takes no commands from other processes"), "{refused}");
+    assert!(refused.contains("the leader accepts no commands from other processes"), "{refused}");
     ask(leader.folder.path(), Request::Accounts, &[]).await.unwrap();
     front.stop().await;
     leader.stop().await;
@@ -154,7 +157,7 @@ impl Process {
         Self { folder, stop, thread }
     }
 
-    /// Repeats a request until its answer is as wanted.
+    /// Repeats a request until its answer is as expected.
     async fn until(&self, request: Request, wanted: impl Fn(&Result<Vec<Json>, String>) -> bool) {
         let answered = async {
             loop {
@@ -212,7 +215,7 @@ async fn commands_work_in_the_folder_of_a_standby_with_a_bus() {
     };
     active.until(Request::Accounts, is_there).await;
     active.stop().await;
-    // It has taken over.
+    // The standby has taken over.
     standby.until(Request::Accounts, is_there).await;
     standby.stop().await;
 }
@@ -280,6 +283,13 @@ async fn a_drained_front_has_no_clients() {
     let drain = |node: &str, undo| Request::Drain { node: node.to_owned(), undo };
     let refused = refusal(leader.folder.path(), drain("other", false)).await;
     assert!(refused.contains("\"other\" is not a node of this shard"), "{refused}");
+    for folder in [&leader.folder, &front.folder] {
+        let refused = refusal(folder.path(), drain("leader", false)).await;
+        assert!(
+            refused.contains("let a standby lead with `worldwire uru cluster lead`"),
+            "{refused}"
+        );
+    }
 
     let here = front.folder.path();
     let done = ask(here, drain("front", false), &[]).await.unwrap();
@@ -307,6 +317,36 @@ async fn a_drained_front_has_no_clients() {
     assert!(health().await.ends_with("\r\n\r\nok\n"));
     let (_bob, b) = Player::enter(&front, BOB, "Bob").await;
     assert!(is_online(&leader, b).await);
+    front.stop().await;
+    leader.stop().await;
+}
+
+/// If it did not, a load balancer would send the front clients that cannot log in.
+#[tokio::test]
+async fn the_health_of_a_front_follows_the_leaders_database() {
+    let Some(bus) = Bus::start() else { return };
+    let leader = bus.leader(tempfile::tempdir().unwrap()).await;
+    let front = bus.front(&leader).await;
+    let shows = async |health: &str, database: &str| {
+        let shown = async {
+            while !http(&front, HEALTH).await.ends_with(health) {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(PATIENCE, shown).await.expect(health);
+        let status = http(&front, STATUS).await;
+        assert!(status.contains(&format!("\"database\":\"{database}\"")), "{status}");
+        let up = format!("\nworldwire_database_up {}\n", u8::from(database == "ok"));
+        assert!(http(&front, METRICS).await.contains(&up));
+    };
+    shows("\r\n\r\nok\n", "ok").await;
+    rename(&leader, "shard", "away").await;
+    leader.vault.add_account("bea", "secret", AccountFlags(0)).await.unwrap_err();
+    shows("the leader's database does not accept changes; see the leader's log\n", "failing").await;
+    rename(&leader, "away", "shard").await;
+    shows("\r\n\r\nok\n", "ok").await;
+    let (_, a) = Player::enter(&front, ANN, "Ann").await;
+    assert!(is_online(&leader, a).await);
     front.stop().await;
     leader.stop().await;
 }

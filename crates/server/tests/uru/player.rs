@@ -43,7 +43,7 @@ macro_rules! reply {
     }};
 }
 
-/// Sends a request whose reply has only a result, and returns that.
+/// Sends a request whose reply has only a result, and returns that result.
 macro_rules! result {
     ($player:expr, $Ask:ident { $($field:ident: $value:expr),* }, $Reply:ident) => {{
         let trans_id = $player.next();
@@ -109,7 +109,7 @@ impl Player {
         false
     }
 
-    /// Registers, and returns the server's challenge.
+    /// Registers and returns the server's challenge.
     pub(crate) async fn register(&mut self) -> u32 {
         let heard = self.ask(ask::ClientRegisterRequest { build_id: 918 }).await;
         let challenge = reply!(heard, ClientRegisterReply).server_challenge;

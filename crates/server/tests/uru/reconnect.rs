@@ -14,7 +14,7 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 use crate::client::{PATIENCE, Running};
 use crate::player::{ANN, BOB, Player, reply, result};
 
-/// Reconnects with a token, and registers.
+/// Reconnects with a token and registers.
 async fn back(shard: &Running, token: Uuid) -> Player {
     let stream = tcp::dial(shard.address, PATIENCE).await.unwrap();
     let mut player = Player::connect_over(stream, shard, token).await;

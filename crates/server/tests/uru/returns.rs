@@ -1,4 +1,4 @@
-//! Clients that come back at another process of a cluster: a front, or the leader.
+//! Clients that return through another process of a cluster: a front, or the leader.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -26,10 +26,10 @@ use crate::takeover::{self, NAMES, Process};
 
 /// How long a client may wait until its session continues, when its front has failed.
 const FRONT_LIMIT: Duration = Duration::from_secs(3);
-/// The same, when the leader has failed.
+/// How long a client may wait until its session continues, when the leader has failed.
 const LEADER_LIMIT: Duration = Duration::from_millis(3_500);
 
-/// Reconnects with a token, and registers.
+/// Reconnects with a token and registers.
 async fn back(shard: &Running, token: Uuid) -> Player {
     let stream = tcp::dial(shard.address, PATIENCE).await.unwrap();
     let mut player = Player::connect_over(stream, shard, token).await;
@@ -37,7 +37,7 @@ async fn back(shard: &Running, token: Uuid) -> Player {
     player
 }
 
-/// The fetched PlayerInfo of a player, which only clients with a player get.
+/// Fetches a player's PlayerInfo. Only clients with a player receive it.
 async fn sees(player: &mut Player, id: u32) {
     player.say(ask::VaultFetchNodeRefs { trans_id: player.next(), node_id: id }).await;
     let is_found = |told: &Reply<'_>| {
@@ -47,7 +47,7 @@ async fn sees(player: &mut Player, id: u32) {
     hears(player, is_found).await;
 }
 
-/// The connection ends, without a word about that.
+/// Checks that the connection ends without a `KickedOff` message.
 async fn is_closed(player: &mut Player) {
     while let Some(heard) = player.client.hear().await {
         let message = heard.message();
@@ -82,7 +82,7 @@ async fn a_session_continues_at_any_process() {
     let mut ann = back(&two, first).await;
     hears(&mut ann, |told| matches!(told, Reply::VaultNodeChanged(it) if it.node_id == bobs)).await;
     sees(&mut ann, a).await;
-    // The token is good once, and only for its own address.
+    // The token is valid once, and only for its own address.
     for place in [&one, &two, &leader] {
         knows_nothing(&mut back(place, first).await).await;
     }
@@ -100,7 +100,7 @@ async fn a_session_continues_at_any_process() {
     let mut ann = back(&one, again.token).await;
     sees(&mut ann, a).await;
     is_closed(&mut again).await;
-    // Where it was.
+    // To the front where the session already is.
     let token = ann.token;
     ann.client.lose();
     let mut ann = back(&one, token).await;
@@ -108,7 +108,7 @@ async fn a_session_continues_at_any_process() {
     knows_nothing(&mut back(&two, token).await).await;
     assert!(is_online(&leader, a).await);
 
-    // A new login elsewhere does not meet the old session.
+    // A new login elsewhere does not conflict with the old session.
     let token = ann.token;
     ann.client.lose();
     let mut ann = Player::connect(&two).await;
@@ -164,7 +164,7 @@ async fn players_stay_in_their_ages_while_their_sessions_move() {
     leader.stop().await;
 }
 
-/// A folder for a front in a process of its own.
+/// A folder for a front in its own process.
 fn front_folder(bus: &Bus, ring: &KeyRing, node: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let settings = format!(
@@ -256,7 +256,7 @@ async fn clients_of_a_front_continue_when_the_leader_is_killed() {
     is_closed(&mut a).await;
     let closed = killed.elapsed();
     let old = a.token;
-    // At another front.
+    // Anna returns at another front.
     let mut a = returns(addresses[1], &ring, old).await;
     assert!(takeover::is_online(&mut a, annas).await);
     let resumed = killed.elapsed();

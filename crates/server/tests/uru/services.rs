@@ -209,6 +209,8 @@ async fn the_status_page_answers_launchers_and_operators() {
         "worldwire_ages 0\n",
         "worldwire_open 1\n",
         "worldwire_players_in_ages 0\n",
+        "worldwire_age_messages_total 0\n",
+        "worldwire_age_deliveries_total 0\n",
         "worldwire_dropped_messages_total{reason=\"unsafe\"} 0\n",
         "worldwire_games{game=\"Heek\"} 0\n",
         "worldwire_refused_game_messages_total{reason=\"unknown-game\"} 0\n",

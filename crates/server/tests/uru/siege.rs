@@ -94,7 +94,8 @@ fn chat_bytes(chat: &GameMessage<'_>) -> Vec<u8> {
     chat.stream.payload(&mut inflater, &Limits::DEFAULT).unwrap().to_vec()
 }
 
-/// D-34: a client that does not read is disconnected when its queue is full, and delays nobody.
+/// D-34: a client that does not read is disconnected when its queue is full, and does not delay
+/// others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn game_clients_that_do_not_read_are_disconnected() {
     // Otherwise she would have to wait.
@@ -116,7 +117,7 @@ async fn game_clients_that_do_not_read_are_disconnected() {
         loop {
             for _ in 0..50 {
                 let mut chat = yeesha.chat(&format!("{sent} {long}"));
-                // It must not compress well.
+                // The chat must not compress well.
                 chat.stream = Stream::uncompressed(chat_bytes(&chat));
                 yeesha.says(chat).await;
                 sent += 1;
@@ -273,7 +274,7 @@ async fn attacks_do_not_affect_others() {
         eve.settles().await;
     };
     let hears = async {
-        // The forged message arrives with its real sender, the states arrive, the warps do not.
+        // The forged message arrives with its real sender. The states arrive, but the warps do not.
         let NetMessage::GameMessage(chat) = yeesha.hears().await else { panic!("a chat") };
         assert_eq!(chat.header.player_id, Some(bob.player));
         for number in 0..2000 {
@@ -358,7 +359,7 @@ async fn log_of_drops() {
     }
     assert_eq!(log.count("refused joins"), 1, "{}", log.text());
     yeesha.settles().await;
-    // So is a kicked player.
+    // A kicked player is refused and logged, too.
     let kick = Request::Kick { who: "Atrus".to_owned() };
     shard.control().perform(kick, &[]).await.unwrap();
     assert_eq!(log.count("operator kicked a player"), 1, "{}", log.text());

@@ -1,4 +1,4 @@
-//! A process fails, and its clients resume their sessions at the process that takes over.
+//! A process fails, and its clients resume their sessions through the process that takes over.
 //!
 //! Child processes share a PostgreSQL database. They are killed with SIGKILL or stopped with SIGSTOP.
 
@@ -34,7 +34,7 @@ use crate::reconnect::{hears, knows_nothing};
 const FOLDER: &str = "WORLDWIRE_TAKEOVER_FOLDER";
 const ROLE: &str = "WORLDWIRE_TAKEOVER_ROLE";
 const KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707\n";
-/// The accounts; each has its name as password and as the name of its player.
+/// The names of the accounts. Each is also the account's password and its player's name.
 pub(crate) const NAMES: [&str; 4] = ["Anna", "Bert", "Cleo", "Dora"];
 /// How long a client may wait until its session continues.
 const LIMIT: Duration = Duration::from_secs(3);
@@ -258,7 +258,7 @@ async fn clients_resume_their_sessions_after_a_takeover() {
     let address = second.address().await;
     let served = killed.elapsed();
     let (old, mut a) = (a.token, back(address, &ring, a.token).await);
-    // Notices that she may have missed come again.
+    // Notices that she may have missed are sent again.
     hears(&mut a, is_berts).await;
     assert!(is_online(&mut a, annas).await, "without a login");
     let resumed = killed.elapsed();
@@ -302,12 +302,12 @@ async fn clients_resume_their_sessions_after_a_takeover() {
     let resumed_again = stopped.elapsed();
     assert!(resumed_again < LIMIT, "{resumed_again:?}");
     assert!(!is_online(&mut again, berts).await);
-    // He had logged out his player only.
+    // He had only logged out his player.
     let mut b = back(address, &ring, b.token).await;
     assert_eq!(b.choose(bert).await, NetError::Success);
     second.signal("-CONT");
     assert!(second.says("ended").await.contains("was taken over by process"));
-    // It does not tell clients that the shard has stopped: they would not try again.
+    // The process does not tell clients that the shard has stopped, or they would not try again.
     while let Some(heard) = c.client.hear().await {
         let message = heard.message();
         assert!(!matches!(message, Message::AuthServer(Reply::KickedOff(_))), "{message:?}");

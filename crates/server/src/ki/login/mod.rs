@@ -158,7 +158,7 @@ pub enum Query {
 /// The answer to a query.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// To [`Query::Account`].
+    /// The answer to [`Query::Account`].
     Account {
         /// The account, if there is one.
         found: Option<Account>,
@@ -167,27 +167,27 @@ pub enum Answer {
         /// Random bytes for a CK2. `None` if the system has none.
         fresh: Option<[u8; 64]>,
     },
-    /// To [`Query::Tickets`].
+    /// The answer to [`Query::Tickets`].
     Tickets {
         /// The account, if there is one.
         found: Option<Account>,
         /// Its CK2s.
         tickets: Vec<Secret>,
     },
-    /// To [`Query::Enter`].
+    /// The answer to [`Query::Enter`].
     QueuePosition(QueuePosition),
-    /// To [`Query::Characters`].
+    /// The answer to [`Query::Characters`].
     Characters {
         /// Their blobs.
         blobs: Vec<Vec<u8>>,
         /// The account's character slots beyond those that every account has.
         purchased: u32,
     },
-    /// To [`Query::Create`] and [`Query::Delete`].
+    /// The answer to [`Query::Create`] and [`Query::Delete`].
     Done(Result<(), Refusal>),
-    /// To [`Query::Select`].
+    /// The answer to [`Query::Select`].
     Selected(Result<Box<Selected>, Refusal>),
-    /// To [`Query::Attach`].
+    /// The answer to [`Query::Attach`].
     Attached(Result<Zone, Refusal>),
 }
 
@@ -269,7 +269,7 @@ enum Pending {
     Attach,
 }
 
-/// How far a client has come.
+/// How far the login has progressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     /// Not logged in.
@@ -326,7 +326,7 @@ impl Login {
         self.active.get_or_insert(now);
     }
 
-    /// Handles a request. It is ignored while a query is open or after the end.
+    /// Handles a request. Requests are ignored while a query is open and after the end.
     pub fn handle(&mut self, now: Duration, request: Request) {
         self.now = now;
         let Some(salt) = self.salt.filter(|_| !self.is_over && self.pending.is_none()) else {
@@ -420,7 +420,7 @@ impl Login {
         }
     }
 
-    /// When the client will have been silent for too long.
+    /// When the client times out for inactivity.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Duration> {
         let active = self.active.filter(|_| !self.is_over)?;
@@ -478,7 +478,7 @@ impl Login {
         }
     }
 
-    /// Seconds since 1970.
+    /// The current time, in seconds since 1970.
     fn time(&self) -> i64 {
         self.epoch.saturating_add(self.now).as_secs().cast_signed()
     }

@@ -20,12 +20,12 @@ pub(super) struct Claim {
     machine: u64,
 }
 
-/// As long as a password hash. Logins to unknown accounts are checked against it.
+/// A placeholder as long as a password hash. Logins to unknown accounts are checked against it.
 const NOBODY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\
     AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==";
 
 impl Login {
-    /// Handles a login with a password. `salts` are those of the sessions it may be encrypted for.
+    /// Handles a login with a password. `salts` belong to the sessions it may be encrypted for.
     pub(super) fn authenticate(&mut self, form: Form, rec1: &[u8], machine: u64, salts: &[Salt]) {
         match (form, self.rules.legacy) {
             (Form::V3, _) | (Form::Legacy, Legacy::Accept) => {}
@@ -46,7 +46,7 @@ impl Login {
         }
     }
 
-    /// Checks a password, now that its account was looked up.
+    /// Checks a password, now that its account has been looked up.
     pub(super) fn proven(
         &mut self,
         claim: Claim,
@@ -59,7 +59,7 @@ impl Login {
         let Some(fresh) = fresh else {
             return self.refuse_login(&rec1.username, Refusal::Timeout);
         };
-        // An unknown account takes as long as an existing one.
+        // A login to an unknown account must take as long as one to an existing account.
         let password = found.as_ref().and_then(|account| account.password.clone());
         let exists = password.is_some();
         let password = password.unwrap_or_else(|| Secret::new(NOBODY));
@@ -101,7 +101,7 @@ impl Login {
         self.send(Reply::Admit(place.map_or(0, QueuePosition::position)));
     }
 
-    /// Checks a CK2, now that its account was looked up.
+    /// Checks a CK2, now that its account has been looked up.
     pub(super) fn validated(
         &mut self,
         pass_key: &Secret,
@@ -180,7 +180,7 @@ impl Login {
         self.out.push_back(Output::Tell(LoginEvent::Failed { name: name.to_owned(), why }));
     }
 
-    /// Counts a failure of this connection, and closes it after the last one allowed.
+    /// Counts a failed attempt on this connection and closes it after the last one allowed.
     fn count_failure(&mut self) {
         self.failures += 1;
         if self.failures >= self.rules.attempts {

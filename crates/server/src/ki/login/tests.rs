@@ -187,7 +187,7 @@ fn k_15_a_standalone_login_enters_the_queue_with_its_first_request() {
     assert_eq!(short(&test.send(Request::ListCharacters)), list, "it has its slot");
     assert_eq!(test.asked.iter().filter(|asked| **asked == "enter").count(), 1);
 
-    // On a full server it waits like the others.
+    // On a full server, the client waits like the others.
     let mut test = TestLogin::new();
     test.place = QueuePosition::Waiting(2);
     assert_eq!(short(&test.log_in("merle", "hunter2")), ["authenticated", "admit 0"]);
@@ -250,7 +250,7 @@ fn k_10_a_resent_message_may_use_the_previous_session() {
     let replies = test.send(again());
     // The reply uses the current session.
     assert!(issued(&replies, test.salt).is(&ck2(&[9; 64])));
-    // Only one message may.
+    // Only one message may use the previous session.
     assert_eq!(short(&test.send(again())), ["authenticated: AuthenFailed"]);
     // The client stays logged in.
     test.refresh();
@@ -273,7 +273,7 @@ fn k_18_the_fifth_failure_closes_the_connection() {
         assert_eq!(short(&test.log_in(name, password)), ["authenticated: AuthenFailed"]);
         assert!(!test.is_closed);
     }
-    // K-19: a VALIDATE counts, too.
+    // K-19: a VALIDATE counts too.
     assert_eq!(short(&test.validate(&Secret::new("x"))), ["validated: ValidateFailed"]);
     assert!(test.is_closed);
     assert!(test.log_in("merle", "hunter2").is_empty(), "it is over");
@@ -383,7 +383,7 @@ fn k_25_milliseconds_are_hashed_without_padding() {
         let ck2 = issued(&replies, test.salt);
         test.tickets = vec![ck2.clone()];
         assert_eq!(short(&test.validate(&ck2)), ["validated", "admit 0"], "{millis} ms");
-        // With the padding of an incorrect server.
+        // An incorrect server would pad the milliseconds to three digits.
         let padded = format!("{}{}{millis:03}", test.salt.session_id, test.salt.seconds);
         assert_eq!(padded == test.salt.to_string(), millis > 99, "{millis} ms");
     }

@@ -17,7 +17,7 @@ use crate::store::{Change, Changes, SettingRow};
 const PAYING: u32 = 2;
 const SLOTS: u32 = 8;
 
-/// Settings with the next numbers. Numbers are never reused.
+/// Settings that hold the next numbers. Numbers are never reused.
 const NEXT_USER: &str = "ki.next-user";
 pub(super) const NEXT_CHARACTER: &str = "ki.next-character";
 
@@ -152,7 +152,7 @@ impl Realm {
         state.accounts.sorted().into_iter().map(summary).collect()
     }
 
-    /// Creates an account, and returns its `UserID`. On an error, there is no new account.
+    /// Creates an account and returns its `UserID`. On an error, no account is created.
     pub async fn add_account(
         &self,
         name: &str,
@@ -255,7 +255,7 @@ impl Realm {
         edited.await.map_err(|refusal| self.account_error(name, refusal))
     }
 
-    /// The meaning of a refused change to an account.
+    /// The error for a refused change to an account.
     fn account_error(&self, name: &str, refusal: Refusal) -> AccountError {
         match refusal {
             Refusal::InvalidName => AccountError::Exists(name.to_owned()),
@@ -271,7 +271,7 @@ fn seal(shared: &Shared, user: u64, hash: &Secret, nonce: [u8; 12]) -> Vec<u8> {
 
 /// Checks the name of a new account.
 pub fn check_account_name(name: &str) -> Result<(), AccountError> {
-    // The login message has the name between spaces.
+    // The login message delimits the name with spaces.
     match is_account_name(name, MAX_NAME) {
         true => Ok(()),
         false => Err(AccountError::InvalidName(name.to_owned())),

@@ -14,7 +14,7 @@ use crate::ki::refusal::Refusal;
 use crate::store::accounts::{AccountEntry, account_id, number_setting, unix_now, user_of};
 use crate::store::{Change, CharacterRow};
 
-/// The high bits of a character's `GlobalID`, which keep it apart from other kinds of IDs.
+/// The high bits of a character's `GlobalID`, which distinguish it from other kinds of IDs.
 const GLOBAL: u64 = 0x0057_0000_0000_0000;
 
 /// A character in memory.
@@ -41,12 +41,12 @@ fn global(id: u32) -> u64 {
     GLOBAL | u64::from(id)
 }
 
-/// The character with a `GlobalID`.
+/// The number of the character with this `GlobalID`; `None` if it is not a character's.
 fn number(global: u64) -> Option<u32> {
     u32::try_from(global ^ GLOBAL).ok()
 }
 
-/// A character's name for people: the name it was given, or the indices of the name's parts.
+/// A character's name for display: the name it was given, or the indices of the name's parts.
 fn shown(character: &Character) -> String {
     match core::str::from_utf8(character.name()) {
         Ok(name) if !name.is_empty() => name.to_owned(),

@@ -20,7 +20,6 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tokio::sync::Notify;
-use tokio::time::Instant;
 use worldwire_ki::crypt::login::Secret;
 use worldwire_net::Clock;
 
@@ -32,6 +31,7 @@ pub use queue::{Number, Queue};
 use super::config::KiConfig;
 use super::login::{Account, Answer, Query, QueuePosition};
 use super::refusal::Refusal;
+use crate::boot_clock::BootInstant;
 use crate::failures::Failures;
 pub use crate::store::accounts::RealmError;
 use crate::store::accounts::{Accounts, folded, stored};
@@ -84,11 +84,11 @@ pub(super) type Changing<T> = committed::Changing<T, Refusal>;
 /// The answer to a connection's query.
 #[derive(Debug)]
 pub(super) enum Answering {
-    /// It comes from memory.
+    /// The answer comes from memory.
     Now(Answer),
-    /// It is [`Answer::Done`], when the database has the change.
+    /// The answer is [`Answer::Done`], once the database has stored the change.
     Later(Changing<()>),
-    /// Ask again when the database has confirmed that this process is active.
+    /// Ask again once the database has confirmed that this process is active.
     Unconfirmed(Confirming, Query),
 }
 
@@ -194,27 +194,27 @@ impl Realm {
     }
 
     /// Whether the last change could not be written to the database, or the lease on a shared
-    /// database not be renewed. Empty changes test a failing database, so this ends when it accepts
-    /// changes again.
+    /// database could not be renewed. Empty changes probe a failing database, so this clears once
+    /// it accepts changes again.
     #[must_use]
     pub fn is_failing(&self) -> bool {
         self.0.state.is_failing()
     }
 
     /// Since when another process may have taken over the database; `None` while none can have.
-    pub(in crate::ki) fn inactive_since(&self) -> Option<Instant> {
+    pub(in crate::ki) fn inactive_since(&self) -> Option<BootInstant> {
         self.0.state.inactive_since()
     }
 
-    /// Why no change is possible any more, if another process took over the database, or may have:
+    /// Why changes are no longer possible, if another process took over the database, or may have:
     /// a [`StoreError::Overtaken`] or [`StoreError::LeaseLost`].
     #[must_use]
     pub fn overtaken(&self) -> Option<Arc<StoreError>> {
         self.0.state.overtaken()
     }
 
-    /// Waits until the database confirms that this process is active. Otherwise returns the reason
-    /// why not.
+    /// Waits until the database confirms that this process is active. If it does not, returns the
+    /// reason.
     pub(super) async fn confirm_active(&self) -> Result<(), String> {
         match self.0.state.is_active_soon().await {
             true => Ok(()),
@@ -395,7 +395,7 @@ impl Realm {
         Answer::Account { found, pause, fresh }
     }
 
-    /// Makes a change of accounts and characters; see [`Committed::change`].
+    /// Makes a change to accounts and characters; see [`Committed::change`].
     fn change<T: Send + 'static>(
         &self,
         plan: impl FnOnce(&State) -> Result<(Vec<Change>, T), Refusal> + Send + 'static,
@@ -472,7 +472,7 @@ impl State {
     }
 }
 
-/// The names of this server's settings begin with this.
+/// The prefix of this server's setting names.
 const SETTINGS: &str = "ki.";
 /// How long a zone key is valid.
 const ZONE_KEY_LIFE: Duration = Duration::from_secs(120);

@@ -48,7 +48,7 @@ impl Queue {
         }
     }
 
-    /// Removes a connection, and returns those whose positions changed.
+    /// Removes a connection and returns those whose positions changed.
     pub fn leave(&mut self, who: Number) -> Vec<Number> {
         let mut moved = Vec::new();
         let from = if self.admitted.remove(&who) {

@@ -26,7 +26,7 @@ pub(in crate::mxo) struct AuthClient {
     paused: Option<(Duration, Box<Result<AuthAccount, LoginStatus>>)>,
 }
 
-/// The time for the answer that was held back.
+/// It is time to send the answer that was held back.
 #[derive(Debug)]
 pub(in crate::mxo) struct Due;
 

@@ -3,8 +3,8 @@
 //! | path | content |
 //! | --- | --- |
 //! | `/` | text: these paths, and those for comparing views |
-//! | `/status` | JSON: that of the world, and `online`, `open`, `players`, `accounts` and others |
-//! | `/metrics` | metrics in Prometheus' text format |
+//! | `/status` | JSON: the fields of the world's status, plus `online`, `open`, `players`, `accounts` and others |
+//! | `/metrics` | metrics in the Prometheus text format |
 //! | `/health` | `ok`, or 503 while the database does not accept changes |
 
 use std::net::SocketAddr;
@@ -32,11 +32,11 @@ pub(in crate::mxo) struct LoginFigures {
     logins: AtomicU64,
     loads: AtomicU64,
     ignored: AtomicU64,
-    /// By reason, in the order of [`REFUSALS`].
+    /// Refused logins by reason, in the order of [`REFUSALS`].
     refused: [AtomicU64; REFUSALS.len()],
-    /// Requests about characters, in the order of [`STATUSES`].
+    /// Refused requests about characters, in the order of [`STATUSES`].
     denied: [AtomicU64; STATUSES.len()],
-    /// In the order of [`HelloRefusal::ALL`].
+    /// Refused hellos by reason, in the order of [`HelloRefusal::ALL`].
     hellos: [AtomicU64; HelloRefusal::ALL.len()],
     refused_logins: LogLimiter,
     refused_hellos: LogLimiter,
@@ -107,12 +107,12 @@ impl Default for LoginFigures {
 }
 
 impl LoginFigures {
-    /// A client has logged in at the auth server.
+    /// Counts a client that has logged in at the auth server.
     pub(super) fn logged_in(&self) {
         self.logins.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A client is refused and disconnected.
+    /// Counts and logs a client that is refused and disconnected.
     pub(super) fn refused(&self, address: SocketAddr, server: &str, refusal: LoginRefusal) {
         let name = name_of(refusal);
         let at = REFUSALS.iter().position(|one| *one == name);
@@ -124,7 +124,7 @@ impl LoginFigures {
         }
     }
 
-    /// A query of a margin connection is answered.
+    /// Counts the answer to a query of a margin connection.
     pub(super) fn answered(&self, answer: &MarginAnswer) {
         let status = match answer {
             MarginAnswer::Loaded(Ok(_)) => {
@@ -141,12 +141,12 @@ impl LoginFigures {
         }
     }
 
-    /// Messages were ignored.
+    /// Counts ignored messages.
     pub(super) fn ignored(&self, count: u64) {
         self.ignored.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// A hello on the game channel is refused.
+    /// Counts and logs a refused hello on the game channel.
     pub(in crate::mxo) fn refused_hello(&self, address: SocketAddr, why: HelloRefusal) {
         let at = HelloRefusal::ALL.iter().position(|one| *one == why);
         if let Some(count) = at.and_then(|at| self.hellos.get(at)) {
@@ -216,7 +216,7 @@ pub(in crate::mxo) struct Page {
     pub(in crate::mxo) shared: Arc<Shared>,
     pub(in crate::mxo) realm: Realm,
     pub(in crate::mxo) logins: Arc<super::Logins>,
-    /// Of the auth, margin and game listeners.
+    /// The counters of the auth, margin and game listeners.
     pub(in crate::mxo) counts: [Arc<Counts>; 3],
     pub(in crate::mxo) open: bool,
 }

@@ -35,7 +35,8 @@ pub(super) struct Logins {
 }
 
 impl Logins {
-    /// `epoch` is the clock's zero, in time since 1970. The listeners must use the same clock.
+    /// Creates the shared state. `epoch` is the clock's zero, in time since 1970. The listeners
+    /// must use the same clock.
     pub(super) fn new(
         config: &MxoConfig,
         keys: ServerKeys,

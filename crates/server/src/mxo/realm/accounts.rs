@@ -63,7 +63,7 @@ pub enum AccountError {
     /// The database did not store the change, for this reason.
     #[error("the database does not accept changes: {0}")]
     NotStored(String),
-    /// The system has no random numbers, or no memory for a password hash.
+    /// The system cannot supply random numbers, or lacks memory for a password hash.
     #[error("cannot get {0}")]
     System(&'static str),
 }
@@ -167,7 +167,7 @@ impl Realm {
         state.accounts.sorted().into_iter().map(summary).collect()
     }
 
-    /// Creates an account, and returns its number. On an error, there is no new account.
+    /// Creates an account and returns its number. On an error, no account is created.
     pub async fn add_account(
         &self,
         name: &str,

@@ -42,7 +42,7 @@ pub(super) struct CharacterEntry {
     pub(super) record: CharacterRecord,
 }
 
-/// A character as it is stored: JSON.
+/// A character as it is stored, in JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct CharacterRecord {
@@ -72,12 +72,12 @@ pub(crate) struct Place {
     pub(crate) district: u32,
     /// x, y (height), z.
     pub(crate) position: Point,
-    /// The direction: 256 are a full turn.
+    /// The direction; 256 is a full turn.
     pub(crate) yaw: u8,
 }
 
 impl CharacterRecord {
-    /// A new character, as its player describes it. Texts that are too long are cut.
+    /// A new character, as its player describes it. Texts that are too long are truncated.
     fn new(request: &CreateCharacterRequest<'_>, world: u16) -> Self {
         let looks = [
             request.skin_tone,
@@ -156,7 +156,7 @@ impl CharacterRecord {
     }
 }
 
-/// The characters that fit into this many bytes of Windows-1252, which takes one byte for each.
+/// The characters that fit into this many bytes of Windows-1252, which uses one byte for each.
 fn cut(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }
@@ -164,7 +164,7 @@ fn cut(text: &str, most: usize) -> String {
 impl State {
     pub(super) fn put_character(&mut self, row: CharacterRow) {
         let Some(user) = user_of(row.account) else { return };
-        // An unreadable character is kept in the database, and loaded with default values.
+        // An unreadable character is kept in the database and loaded with default values.
         let record = serde_json::from_slice(&row.data).unwrap_or_else(|error| {
             tracing::warn!(character = row.id, %error, "a character cannot be read");
             CharacterRecord::default()
@@ -224,13 +224,13 @@ fn row(id: u32, entry: &CharacterEntry) -> CharacterRow {
         account: account_id(entry.user),
         name: entry.handle.clone(),
         created: entry.created,
-        // Numbers and texts; no map has keys other than strings.
+        // Cannot fail: it has only numbers and texts, and every map key is a string.
         data: serde_json::to_vec(&entry.record).unwrap_or_default(),
     }
 }
 
 impl Realm {
-    /// Reserves a name for a connection, and returns the future character's ID. A name that the
+    /// Reserves a name for a connection and returns the future character's ID. A name that the
     /// connection reserved earlier is released.
     pub(super) fn claim(&self, who: Number, user: u32, handle: &str) -> Result<u64, LoginStatus> {
         let most = self.0.config.limits.characters_per_account;
@@ -328,7 +328,7 @@ impl Realm {
         Some(entry.record.data(entry.created))
     }
 
-    /// Changes a character, and stores it.
+    /// Changes a character and stores it.
     async fn edit_character(
         &self,
         id: u32,

@@ -2,7 +2,7 @@
 //! sessions of clients.
 //!
 //! Everything is read from memory. Each change is committed to the [`Ledger`] before it is made in
-//! memory, so before any client can see it.
+//! memory, and therefore before any client can see it.
 
 mod accounts;
 mod characters;
@@ -132,14 +132,14 @@ impl Realm {
         Ok(Self(Arc::new(Shared { state, key, clock, config, hasher, sky })))
     }
 
-    /// Whether the last change could not be written to the database. Empty changes test a failing
-    /// database, so this ends when it accepts changes again.
+    /// Whether the last change could not be written to the database. Empty changes probe a failing
+    /// database, so this clears once it accepts changes again.
     #[must_use]
     pub fn is_failing(&self) -> bool {
         self.0.state.is_failing()
     }
 
-    /// Why no change is possible any more, if another process took over the database: a
+    /// Why changes are no longer possible, if another process took over the database: a
     /// [`StoreError::Overtaken`].
     #[must_use]
     pub fn overtaken(&self) -> Option<Arc<StoreError>> {
@@ -168,7 +168,7 @@ impl Realm {
         self.0.state.close().await;
     }
 
-    /// The weather, and how it changes.
+    /// A receiver for the weather and its changes.
     pub(super) fn sky(&self) -> watch::Receiver<String> {
         self.0.sky.subscribe()
     }

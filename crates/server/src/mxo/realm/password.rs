@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use worldwire_mxo::crypt::{KeyUse, PrivateKey, Random};
 use zeroize::Zeroizing;
 
-/// The memory in KiB, and the number of passes over it, of new hashes.
+/// The cost of new hashes: the memory in KiB, and the number of passes over it.
 const COST: Cost = Cost { kibibytes: 19 * 1024, passes: 2 };
 /// The maximum memory, in KiB, that a stored hash can require.
 const MAX_KIBIBYTES: u32 = 1 << 20;
@@ -54,7 +54,7 @@ impl core::fmt::Debug for PasswordHash {
 
 impl PasswordHash {
     /// A hash that matches no password, with the cost of new hashes. It is checked for accounts
-    /// that do not exist, which must take as long.
+    /// that do not exist, so that those checks take as long.
     pub(super) const NONE: Self = Self { cost: COST, salt: [0; 16], hash: [0; 32] };
 
     fn new(password: &str, salt: [u8; 16], spare: &SpareMemory) -> Option<Self> {
@@ -72,19 +72,19 @@ impl PasswordHash {
 
 /// Hashes passwords on blocking threads, as many at a time as there are processors.
 ///
-/// Correct passwords are remembered for a while, so that players who return, as they all do after a
-/// network failure, cost little. Only a keyed hash of a password is kept, in memory, under a key that
-/// no other process has. A wrong password takes as long as it would otherwise.
+/// Correct passwords are remembered for a while, so that returning players cost little: after a
+/// network failure, all of them return. Only a keyed hash of each password is kept, in memory, with
+/// a key that no other process has. A wrong password takes as long as it would otherwise.
 #[derive(Debug)]
 pub(super) struct Hasher {
     turns: Semaphore,
     spare: Arc<SpareMemory>,
     remembered: Mutex<Remembered>,
-    /// For how long; zero remembers nothing.
+    /// How long passwords are remembered; zero for never.
     lifetime: Duration,
 }
 
-/// Passwords that were right.
+/// Correct passwords.
 struct Remembered {
     key: Zeroizing<[u8; 32]>,
     /// Keyed hashes, and when they are forgotten.
@@ -98,8 +98,8 @@ impl core::fmt::Debug for Remembered {
 }
 
 impl Remembered {
-    /// The keyed hash of a password, together with the stored hash that it was checked against: after
-    /// a change of the password, it is another.
+    /// The keyed hash of a password together with the stored hash that it was checked against. It
+    /// changes when the password does.
     fn digest(key: &[u8; 32], password: &str, hash: &PasswordHash) -> Option<[u8; 32]> {
         let salt = [&hash.salt[..], &hash.hash].concat();
         let params = Params::new(REMEMBERED.kibibytes, REMEMBERED.passes, 1, None).ok()?;
@@ -114,7 +114,7 @@ impl Remembered {
 }
 
 impl Hasher {
-    /// `key` must be random.
+    /// Creates a hasher. `key` must be random.
     pub(super) fn new(key: [u8; 32], lifetime: Duration) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let digests = LruCache::new(MAX_REMEMBERED);
@@ -123,7 +123,7 @@ impl Hasher {
         Self { turns, spare, remembered: Mutex::new(remembered), lifetime }
     }
 
-    /// Hashes a new password; `None` if the memory for it is missing.
+    /// Hashes a new password; `None` if there is not enough memory.
     pub(super) async fn hash(&self, password: &str, salt: [u8; 16]) -> Option<PasswordHash> {
         let password = Zeroizing::new(password.to_owned());
         let spare = Arc::clone(&self.spare);
@@ -219,8 +219,8 @@ impl Credentials {
     }
 }
 
-/// Memory of earlier hashes, as much as the hashes that are computed at the same time need. If each
-/// hash allocated its own, the allocator would keep it for every thread.
+/// Memory that is reused between hashes: as much as concurrent hashes need. If each hash allocated
+/// its own, the allocator would keep it for every thread.
 #[derive(Default)]
 struct SpareMemory(Mutex<Vec<Vec<Block>>>);
 
@@ -231,7 +231,7 @@ impl core::fmt::Debug for SpareMemory {
 }
 
 impl SpareMemory {
-    /// `None` if the cost is out of range or there is not enough memory.
+    /// Hashes a password; `None` if the cost is out of range or there is not enough memory.
     fn hash(&self, password: &str, salt: &[u8; 16], cost: Cost) -> Option<[u8; 32]> {
         let Cost { kibibytes, passes } = cost;
         if kibibytes > MAX_KIBIBYTES {
@@ -247,7 +247,7 @@ impl SpareMemory {
         let password = password.as_bytes();
         let hashed =
             argon2.hash_password_into_with_memory(password, salt, &mut hash, &mut memory[..]);
-        // A larger hash, from an older setting, is rare.
+        // Hashes with another cost, from older settings, are rare, so their memory is not kept.
         if cost == COST {
             self.lock().push(memory);
         }
@@ -282,7 +282,7 @@ mod tests {
         }
         let cost = Cost { kibibytes: u32::MAX, passes: 1 };
         assert_eq!(hasher.spare.hash("zion", &[0; 16], cost), None);
-        // One after another, they use the same memory.
+        // Hashes that run one after another use the same memory.
         assert_eq!(hasher.spare.lock().len(), 1);
     }
 

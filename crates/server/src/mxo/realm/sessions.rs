@@ -43,12 +43,12 @@ pub(crate) enum CloseCause {
     Deactivated,
     /// The account is deleted.
     Deleted,
-    /// Another client has loaded its character, after it had been silent.
+    /// Another client has loaded its character, after this client had been silent.
     Replaced,
 }
 
 impl CloseCause {
-    /// What the player of a character in the world reads.
+    /// What the player reads if the character is in the world.
     const fn text(self) -> &'static str {
         match self {
             Self::Kicked => "An operator has disconnected you.",
@@ -94,9 +94,9 @@ pub(crate) struct GameSession {
     /// When its client last sent something, in milliseconds on the server's clock.
     heard: AtomicU64,
     is_over: AtomicBool,
-    /// Why the server ends it, if it does.
+    /// Why the server ends the session, if it does.
     cause: OnceLock<CloseCause>,
-    /// How many connections on the game channel it has.
+    /// How many connections the session has on the game channel.
     channels: AtomicUsize,
 }
 
@@ -114,7 +114,7 @@ impl GameSession {
         }
     }
 
-    /// Records that the client was heard.
+    /// Records that the client was heard from.
     pub(crate) fn hear(&self, now: Duration) {
         self.heard.store(millis(now), Ordering::Relaxed);
     }
@@ -130,7 +130,7 @@ impl GameSession {
         self.cause.get().map(|cause| cause.text())
     }
 
-    /// Lets the margin connection end.
+    /// Records why the session ends, and tells the margin connection to close.
     fn close(&self, cause: CloseCause) {
         let _ = self.cause.set(cause);
         self.tell(Notice::Close(cause));
@@ -163,7 +163,7 @@ pub(crate) enum HelloRefusal {
     NoMargin,
     /// The hello names another session, or is encrypted with another key.
     OtherSession,
-    /// The hello comes from another address than the margin connection.
+    /// The hello comes from a different address than the margin connection.
     OtherAddress,
 }
 
@@ -171,7 +171,7 @@ impl HelloRefusal {
     /// All of them.
     pub(crate) const ALL: [Self; 3] = [Self::NoMargin, Self::OtherSession, Self::OtherAddress];
 
-    /// Its name in metrics.
+    /// The refusal's name in metrics.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::NoMargin => "no-margin-session",
@@ -186,7 +186,7 @@ impl fmt::Display for HelloRefusal {
         f.write_str(match self {
             Self::NoMargin => "no margin session has loaded the character",
             Self::OtherSession => "it does not name the character's margin session",
-            Self::OtherAddress => "it comes from another address than the margin session",
+            Self::OtherAddress => "it comes from a different address than the margin session",
         })
     }
 }
@@ -202,7 +202,7 @@ impl Realm {
         (number, mailbox)
     }
 
-    /// Removes a margin connection. Its character leaves, and its claim is given back.
+    /// Removes a margin connection. Its character leaves, and its claim is released.
     pub(crate) fn depart(&self, who: Number) {
         let mut state = self.state();
         state.margins.remove(&who);
@@ -302,8 +302,8 @@ impl Realm {
         self.character_data(character).map(Box::new).ok_or(LoginStatus::InvalidName)
     }
 
-    /// The session that a hello belongs to. Its address cannot be forged by others than the client's
-    /// own network: it must be that of the margin connection.
+    /// The session that a hello belongs to. The hello must come from the margin connection's
+    /// address, so only the client's own network can forge one.
     pub(crate) fn session_of(
         &self,
         hello: &Hello,

@@ -11,10 +11,10 @@ use crate::store::lock::{FolderLock, LOCK_FILE};
 use crate::store::{CopiedRows, CopyError, StoreError};
 use crate::uru::config::{Role, ShardConfig};
 
-/// Copies the database of a shard that is not running to another one, which must be empty: the
-/// database of a `postgres://` URL, or else a SQLite file. All rows keep their numbers, and accounts
-/// their passwords, which the same `server.key` decrypts. The copy is complete, or the new database
-/// stays empty. The shard's configuration stays as it is.
+/// Copies the database of a shard that is not running to an empty one: the database of a
+/// `postgres://` URL, or else a SQLite file. All rows keep their numbers, and accounts keep their
+/// passwords, which the same `server.key` decrypts. The copy is complete, or the new database stays
+/// empty. The shard's configuration stays as it is.
 pub async fn copy_database(folder: &Path, to: &str) -> Result<CopiedRows, AdminError> {
     Control::check_folder(folder)?;
     let path = folder.to_owned();

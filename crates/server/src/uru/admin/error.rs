@@ -1,4 +1,4 @@
-//! Why a shard refused a request of an operator.
+//! Why a shard refused an operator's request.
 
 use worldwire_uru::types::NetError;
 
@@ -35,7 +35,7 @@ pub enum RequestError {
     /// An age that cannot be created.
     #[error("the age {0}")]
     NewAge(String),
-    /// A second public instance of an age that was not asked for explicitly.
+    /// A second public instance of an age, not requested explicitly.
     #[error(
         "the shard already has a public instance of {filename}: {instance} ({title}); give the new \
         one an --instance, or use --another to add one more"
@@ -119,7 +119,7 @@ pub enum RequestError {
     /// A dump that cannot be imported.
     #[error(transparent)]
     Dump(#[from] DumpError),
-    /// A request at a process whose leader cannot be reached.
+    /// A request to a process whose leader cannot be reached.
     #[error("the leader, which has the vault, cannot be reached; see the log")]
     NoLeader,
     /// The leader failed before it answered.
@@ -129,12 +129,12 @@ pub enum RequestError {
     Unanswered,
     /// The leader does not take operators' requests from other processes.
     #[error(
-        "the leader takes no commands from other processes: node_commands in [cluster] of its {CONFIG} is \
-        false, or it has an older version; run the command in its folder"
+        "the leader accepts no commands from other processes: node_commands in [cluster] of its {CONFIG} is \
+        false, or it runs an older version; run the command in its folder"
     )]
     NotTaken,
     /// Other processes have too many requests at the leader.
-    #[error("the leader is still busy with {0} commands of other processes; try again later")]
+    #[error("the leader is still busy with {0} commands from other processes; try again later")]
     Crowded(usize),
     /// A dump or an answer that is too large for the bus.
     #[error(
@@ -156,11 +156,17 @@ pub enum RequestError {
     /// A shard that no other process can take over.
     #[error("the shard was started without --standby, so no other process can take over")]
     NotShared,
-    /// A process that cannot be drained.
-    #[error(
-        "{0:?} is not a node of this shard; `worldwire uru cluster list` lists them; use `cluster lead` for the leader"
-    )]
+    /// A process that does not exist.
+    #[error("{0:?} is not a node of this shard; `worldwire uru cluster list` lists them")]
     NoSuchNode(String),
+    /// The process that serves the shard.
+    #[error(
+        "{0:?} is the leader, which cannot be drained; let a standby lead with `worldwire uru cluster lead`, and then stop {0:?}"
+    )]
+    DrainsLeader(String),
+    /// A standby.
+    #[error("{0:?} is a standby, which has no clients and no ages; stop it without draining it")]
+    DrainsStandby(String),
     /// No process can take over now.
     #[error("no standby is connected to the database; start one with --standby first")]
     NoStandby,
@@ -201,7 +207,7 @@ impl RequestError {
     }
 }
 
-/// The first nodes of a list, for people.
+/// The first nodes of a list, for display.
 fn list(nodes: &[Named]) -> String {
     const MAX: usize = 20;
     let listed = nodes.iter().take(MAX).map(|Named { id, text }| format!("{id} ({text})"));

@@ -87,7 +87,7 @@ impl Control {
         Self { folder: folder.to_owned(), vault, live: Some(live) }
     }
 
-    /// The running ages. None if the shard is not running.
+    /// The running ages. Empty if the shard is not running.
     fn running_ages(&self) -> Vec<RunningAge> {
         self.live.as_ref().map(|live| live.games.running()).unwrap_or_default()
     }
@@ -237,17 +237,22 @@ impl Control {
     /// Drains a node, or lets it serve clients again.
     async fn drain(&self, node: String, undo: bool) -> Result<Vec<Json>, RequestError> {
         let Some(live) = &self.live else { return Ok(Vec::new()) };
-        let leader = &live.cluster.leader;
+        let ClusterControl { own, leader, .. } = &live.cluster;
         let is_standby = |member: &Member| {
             member.node == node && member.description.as_ref().is_some_and(|it| it.behind.is_some())
         };
-        if leader.members().await.iter().any(is_standby) || !leader.drain(node.clone(), !undo).await
-        {
+        if own.has_bus && own.node() == node {
+            return Err(RequestError::DrainsLeader(node));
+        }
+        if leader.members().await.iter().any(is_standby) {
+            return Err(RequestError::DrainsStandby(node));
+        }
+        if !leader.drain(node.clone(), !undo).await {
             return Err(RequestError::NoSuchNode(node));
         }
         match undo {
-            true => tracing::info!(node, "operator ended the draining of a node"),
-            false => tracing::info!(node, "operator drains a node"),
+            true => tracing::info!(node, "operator stopped draining a node"),
+            false => tracing::info!(node, "operator started draining a node"),
         }
         Ok(vec![json!({ "node": node, "draining": !undo })])
     }
@@ -261,7 +266,7 @@ impl Control {
         if standbys.is_empty() {
             return Err(RequestError::NoStandby);
         }
-        tracing::info!("operator hands over the shard to a standby");
+        tracing::info!("operator started handing over the shard to a standby");
         let handover = handover.clone();
         tokio::spawn(async move {
             sleep(ANSWER_WITHIN).await;
@@ -304,7 +309,7 @@ impl Control {
         Ok(blocking(move || config::edit(&folder, section, key, value)).await?)
     }
 
-    /// Shows the welcome message, or changes it, in the configuration as well.
+    /// Shows the welcome message, or changes it, also in the configuration.
     async fn welcome(&self, text: Option<String>) -> Result<Vec<Json>, RequestError> {
         let welcome = match text {
             Some(text) => {
@@ -323,7 +328,7 @@ impl Control {
         Ok(vec![json!({ "welcome": welcome })])
     }
 
-    /// Closes the shard to players, or opens it, in the configuration as well.
+    /// Closes the shard to players, or opens it, also in the configuration.
     async fn restrict(&self, closed: bool, kick: bool) -> Result<Vec<Json>, RequestError> {
         self.configure("auth", "restricted", json!(closed)).await?;
         let kicked = self.vault.restrict(closed, kick).await?;

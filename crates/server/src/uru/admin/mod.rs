@@ -82,8 +82,8 @@ pub enum Request {
     Games,
     /// Lists the processes of the shard, the one with the vault first, one per line.
     Nodes,
-    /// Lets a process close its clients' connections and get no new ages, so that it can be stopped,
-    /// or serve clients again.
+    /// Drains a process (it closes its clients' connections and gets no new ages, so that it can be
+    /// stopped), or lets it serve clients again.
     Drain {
         /// Its name in the cluster.
         node: String,
@@ -94,10 +94,10 @@ pub enum Request {
     /// Ends the process that serves the shard, so that a standby takes over, and lists the standbys,
     /// one per line.
     HandOver,
-    /// The text that a client's `server.ini` needs, with the port that the shard uses, and the
-    /// address and port on which the shard listens.
+    /// Shows the text that a client's `server.ini` needs, with the port that the shard uses, and
+    /// the address and port on which the shard listens.
     ServerIni,
-    /// Tells whether all players may log in.
+    /// Shows whether all players may log in.
     Openness,
     /// Lists ages, one per line.
     Ages {
@@ -110,8 +110,8 @@ pub enum Request {
     AddAge {
         /// The age.
         age: FixedAge,
-        /// Whether to create one without a given instance even if the shard has a public instance of
-        /// the age under other names.
+        /// If no instance is given: whether to create one even if the shard has a public instance
+        /// of the age under other names.
         #[serde(default)]
         another: bool,
     },
@@ -122,7 +122,7 @@ pub enum Request {
     },
     /// Shows a message to players in ages.
     Message {
-        /// The name that it seems to come from.
+        /// The name that it appears to come from.
         sender: String,
         /// The text.
         text: String,
@@ -168,7 +168,7 @@ pub enum Request {
         /// The node.
         node: u32,
     },
-    /// Finds nodes by their fields, and lists their numbers, one per line.
+    /// Finds nodes by their fields and lists their numbers, one per line.
     Find {
         /// Fields by name.
         fields: Json,
@@ -193,7 +193,7 @@ pub enum Request {
         /// An SDL state of the age's descriptor, in hexadecimal digits.
         state: String,
     },
-    /// Checks the vault for inconsistencies, and lists them, one per line.
+    /// Checks the vault for inconsistencies and lists them, one per line.
     Check,
     /// Removes nodes that belong to no tree, and lists how many of each type.
     Prune {
@@ -216,7 +216,7 @@ pub enum Request {
 }
 
 impl fmt::Debug for Request {
-    /// Without the fields, which may include a password.
+    /// Omits the fields, which may include a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         debug_request(self, f)
     }
@@ -365,7 +365,7 @@ async fn perform(
             })?;
             Ok(vec![json!({ "nodes": nodes })])
         }
-        // Requests about more than the vault.
+        // Requests that concern more than the vault.
         _ => Err(NetError::NotSupported.into()),
     }
 }

@@ -32,13 +32,13 @@ impl fmt::Debug for Relay {
 }
 
 impl Relay {
-    /// For a process that uses the leader's vault: with the text for a client's `server.ini`, and the
-    /// address for clients.
+    /// The relay of a process that uses the leader's vault, given the text for a client's
+    /// `server.ini` and the address for clients.
     pub(in crate::uru) fn node(vault: Vault, (ini, listen): (String, SocketAddr)) -> Self {
         Self(Arc::new(Place::Node { vault, server_ini: [json!(ini), json!(listen)] }))
     }
 
-    /// For a standby. `vault` is the leader's.
+    /// A standby's relay. `vault` is the leader's.
     pub(in crate::uru) fn standby(vault: Option<Vault>, view: Arc<View>) -> Self {
         Self(Arc::new(Place::Standby { vault, view }))
     }
@@ -59,7 +59,7 @@ impl Operated for Relay {
     async fn perform(&self, request: Request, lines: &[String]) -> Result<Vec<Json>, RequestError> {
         match (&*self.0, &request) {
             (Place::Node { server_ini, .. }, Request::ServerIni) => Ok(server_ini.to_vec()),
-            // It serves no clients, and the leader's answer would lead to another machine.
+            // A standby serves no clients, and the leader's answer would lead to another machine.
             (Place::Standby { .. }, Request::ServerIni) => Ok(Vec::new()),
             (Place::Node { vault, .. } | Place::Standby { vault: Some(vault), .. }, _) => {
                 forward(vault, &request, lines).await

@@ -34,7 +34,7 @@ impl AuthService {
         request: ask::ClientRegisterRequest,
         sender: &mut Sender,
     ) -> Flow {
-        let config = &self.shared.config;
+        let config = self.shared.config();
         let build = request.build_id;
         if !config.any_build && build != config.build && build != 0 {
             let (address, wanted) = (self.peer.address, config.build);
@@ -54,7 +54,7 @@ impl AuthService {
         let host = self.shared.hosts.ipv4().await;
         let issue = || self.shared.reconnections.issue_token(self.peer.address.ip());
         let issued = host.and_then(|host| Some((host, issue()?)));
-        // First: if this fails, the client tries again with the old token.
+        // This comes first: if it fails, the client tries again with the old token.
         let new = issued.as_ref().map(|(_, (_, held))| held.ticket());
         let is_resumed = match self.resume(token, new).await {
             Ok(is_resumed) => is_resumed,
@@ -68,7 +68,7 @@ impl AuthService {
             self.ticket = Some(held);
             send(sender, reply::ServerAddr { server_address: Ipv4(host), token })?;
         }
-        // These may have been lost.
+        // These messages may have been lost.
         for bytes in self.recent.iter().filter(|_| is_resumed) {
             let message = Message::decode(Service::Auth, Side::Server, &mut Reader::new(bytes));
             if let Ok(message) = message {
@@ -107,20 +107,21 @@ impl AuthService {
         Ok(true)
     }
 
-    /// Lets the client resume its session at other processes.
+    /// Lets the client resume its session through other processes.
     async fn keep_ticket(&self) {
         let Some(ticket) = &self.ticket else { return };
         let new = Some(ticket.ticket());
         if let Err(error) = returning::renew(&self.shared.vault, &self.session, None, new).await {
             let address = self.peer.address;
-            tracing::warn!(%address, ?error, "the client can resume its session only here");
+            tracing::warn!(%address, ?error, "the client can resume its session only with this process");
         }
     }
 
     /// Announces the server's capabilities, with the small games that it runs.
     fn offer_caps(&self, sender: &mut Sender) -> Flow {
-        let bits = self.shared.config.games().caps();
-        let caps = match self.shared.config.auth.caps {
+        let config = self.shared.config();
+        let bits = config.games().caps();
+        let caps = match config.auth.caps {
             CapsPolicy::Always => Caps::new(&bits),
             CapsPolicy::Compatible => Caps::compatible(&bits),
             CapsPolicy::Never => return Flow::Continue(()),

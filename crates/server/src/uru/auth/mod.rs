@@ -57,7 +57,7 @@ pub(super) struct AuthService {
     log: ClientLog,
     /// The token in the client's connect packet, until it registers.
     returns_with: Uuid,
-    /// For resuming the session.
+    /// The ticket for resuming the session.
     ticket: Option<HeldTicket>,
     recent: Recent,
 }
@@ -71,7 +71,7 @@ pub(super) enum AuthEvent {
     Claim(Claim),
 }
 
-/// How far a client has come.
+/// The state of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ClientState {
     Connected,
@@ -100,7 +100,7 @@ impl AuthService {
     ) -> Result<Self, NetError> {
         let (session, notices) = shared.vault.connect().await?;
         let downloads =
-            Downloads::new(Arc::clone(&shared.secure), shared.config.auth.strict_chunks);
+            Downloads::new(Arc::clone(&shared.secure), shared.config().auth.strict_chunks);
         Ok(Self {
             presence: shared.presence(session.number()),
             shared,
@@ -165,7 +165,7 @@ impl AuthService {
             && self.state > ClientState::Connected
         {
             self.presence.lost();
-            let patience = self.shared.config.patience();
+            let patience = self.shared.config().patience();
             ticket.keep(self.into_kept(), patience);
         }
     }
@@ -412,7 +412,7 @@ impl AuthService {
         }
     }
 
-    /// How far the client has come, for the log.
+    /// The client's state, for the log.
     pub(super) fn state(&self) -> &'static str {
         match self.state {
             ClientState::Connected if self.challenge.is_none() => "connected",
@@ -427,7 +427,7 @@ impl AuthService {
         Flow::Continue(())
     }
 
-    /// Fails if the client has not come this far.
+    /// Fails unless the client has reached this state.
     fn checked(&self, from: ClientState) -> Result<(), NetError> {
         if self.state >= from { Ok(()) } else { Err(NetError::AuthenticationFailed) }
     }
@@ -497,7 +497,7 @@ fn send<'m>(sender: &mut Sender, reply: impl Into<Reply<'m>>) -> Flow {
     sent(sender.send(&reply.into().into()))
 }
 
-/// The numbers of an age: to join it with, and of its node.
+/// The number with which to join an age, and the number of its node.
 fn numbers(entered: &Result<EnteredAge, NetError>) -> (u32, u32) {
     entered.as_ref().map_or((0, 0), |age| (age.number, age.age))
 }

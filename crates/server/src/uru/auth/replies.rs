@@ -16,7 +16,7 @@ pub(super) fn outcome<T>(result: &Result<T, NetError>) -> NetError {
     }
 }
 
-/// The message that tells a client of a notice.
+/// The message that delivers a notice to a client.
 pub(super) fn notice_message(notice: Notice) -> Reply<'static> {
     match notice {
         Notice::NodeChanged { node_id, revision_id } => {
@@ -32,7 +32,7 @@ pub(super) fn notice_message(notice: Notice) -> Reply<'static> {
     }
 }
 
-/// The notice in a message, if it tells of a change in the vault.
+/// The notice in a message, if it reports a change in the vault.
 pub(super) fn notice_in(message: &Reply<'_>) -> Option<Notice> {
     match *message {
         Reply::VaultNodeChanged(reply::VaultNodeChanged { node_id, revision_id }) => {
@@ -63,7 +63,7 @@ pub(super) fn public_age(age: &PublicAge) -> NetAgeInfo<'static> {
     }
 }
 
-/// A text in a field of fixed size, cut off if it does not fit with its terminator.
+/// A text in a field of fixed size, truncated if it does not fit with its terminator.
 fn fixed<const N: usize>(text: &str) -> WFix<'static, N> {
     let mut units = 0;
     let fits = |c: &char| {

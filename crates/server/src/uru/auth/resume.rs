@@ -9,8 +9,8 @@
 //! clear in the connect packet, so it can be used only once and only from the same address. A
 //! client that then logs in to another account gives up the session.
 //!
-//! In a cluster, the leader holds the tickets of all sessions, and decides who may resume them. So
-//! a client can return at any process, even if its own has failed. A front also keeps the
+//! In a cluster, the leader holds the tickets of all sessions and decides who may resume them. So
+//! a client can return through any process, even if its own has failed. A front also keeps the
 //! sessions of lost connections, with the messages that may have been lost, but asks the leader
 //! before a client resumes one.
 
@@ -29,6 +29,7 @@ use worldwire_uru::types::Uuid;
 
 use super::replies::{notice_in, notice_message};
 use super::{ClientState, Presence, Session};
+use crate::uru::config::Settings;
 use crate::uru::vault::resume::{Resumed, Ticket};
 use crate::uru::vault::{Notice, Notices};
 
@@ -61,7 +62,7 @@ pub(in crate::uru) struct Identity {
 }
 
 impl Identity {
-    /// How far the client has come.
+    /// The client's state.
     pub(super) fn state(self) -> ClientState {
         match (self.account, self.player) {
             (Uuid::ZERO, _) => ClientState::Connected,
@@ -82,7 +83,7 @@ pub(in crate::uru) type Claim = oneshot::Sender<Box<SuspendedSession>>;
 
 /// A shard's sessions that can resume on another connection.
 pub(in crate::uru) struct Reconnections {
-    patience: Duration,
+    settings: Settings,
     entries: Mutex<Entries>,
 }
 
@@ -95,7 +96,7 @@ struct Entries {
 }
 
 struct Entry {
-    /// Tells it from an earlier one with the same ticket.
+    /// Distinguishes it from an earlier one with the same ticket.
     serial: u64,
     holder: Holder,
     /// Whose session it is, once its client is not connected.
@@ -104,9 +105,9 @@ struct Entry {
 
 /// What holds a session.
 enum Holder {
-    /// A task, which can be asked for it: that of an open connection, or of a front's client.
+    /// A task that can be asked for it: that of an open connection, or of a front's client.
     Task(oneshot::Sender<Claim>),
-    /// This entry, since the connection was lost.
+    /// This entry holds the session since the connection was lost.
     Suspended(Box<SuspendedSession>),
 }
 
@@ -114,7 +115,7 @@ impl Holder {
     /// Ends the session.
     fn end(self) {
         if let Self::Task(ask) = self {
-            // Nobody takes the session. This fails if it has just ended.
+            // Asks for the session, but drops the answer. This fails if it has just ended.
             let _ = ask.send(oneshot::channel().0);
         }
     }
@@ -123,14 +124,14 @@ impl Holder {
 impl fmt::Debug for Reconnections {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Tokens are secrets.
-        f.debug_struct("Reconnections").field("patience", &self.patience).finish_non_exhaustive()
+        f.debug_struct("Reconnections").field("patience", &self.patience()).finish_non_exhaustive()
     }
 }
 
 impl Reconnections {
-    /// Keeps sessions for this long. Zero disables reconnecting.
-    pub(in crate::uru) fn new(patience: Duration) -> Self {
-        Self { patience, entries: Mutex::default() }
+    /// Keeps sessions for as long as the settings say. Zero disables reconnecting.
+    pub(in crate::uru) fn new(settings: Settings) -> Self {
+        Self { settings, entries: Mutex::default() }
     }
 
     /// Ends all sessions that are kept for their clients.
@@ -152,7 +153,7 @@ impl Reconnections {
     pub(in crate::uru) fn hold(self: &Arc<Self>, ticket: Ticket) -> Option<HeldTicket> {
         let (ask, claims) = oneshot::channel();
         let mut entries = self.lock();
-        if self.patience.is_zero() || entries.by_ticket.contains_key(&ticket) {
+        if self.patience().is_zero() || entries.by_ticket.contains_key(&ticket) {
             return None;
         }
         entries.last += 1;
@@ -185,16 +186,16 @@ impl Reconnections {
         }
     }
 
-    /// Keeps a session that was claimed, but cannot resume now, for another attempt.
+    /// Keeps a claimed session that cannot resume now for another attempt.
     pub(in crate::uru) fn put_back(self: &Arc<Self>, ticket: Ticket, kept: SuspendedSession) {
         if let Some(held) = self.hold(ticket) {
-            held.keep(kept, self.patience);
+            held.keep(kept, self.patience());
         }
     }
 
     /// How long sessions are kept.
     pub(in crate::uru) fn patience(&self) -> Duration {
-        self.patience
+        self.settings.current().patience()
     }
 
     /// The number of sessions whose clients are not connected.
@@ -227,7 +228,7 @@ impl Entries {
     }
 
     /// Records that the client with this ticket is not connected. Returns an earlier session of the
-    /// same player, which must end, or else a client could collect them.
+    /// same player, which must end: otherwise, a client could accumulate sessions.
     fn lose(&mut self, ticket: Ticket, identity: Identity) -> Option<Entry> {
         self.by_ticket.get_mut(&ticket)?.lost = Some(identity);
         let earlier = self.lost.insert(identity, ticket).filter(|earlier| *earlier != ticket)?;
@@ -307,7 +308,7 @@ impl HeldTicket {
         tokio::spawn(async move {
             sleep(patience).await;
             if let Some(all) = all.upgrade() {
-                // Its client did not reconnect in time.
+                // The session's client did not reconnect in time.
                 drop(all.remove(ticket, serial));
             }
         });
@@ -331,7 +332,7 @@ pub(in crate::uru) struct Recent {
 }
 
 impl Recent {
-    /// Remembers a sent message, and forgets the oldest ones beyond the limits.
+    /// Remembers a sent message and forgets the oldest ones beyond the limits.
     pub(super) fn sent(&mut self, message: Vec<u8>) {
         self.bytes += message.len();
         self.messages.push_back((Instant::now(), message.into()));
@@ -352,7 +353,8 @@ impl Recent {
         }
     }
 
-    /// Remembers a notice to a client of another process, which may fail before the client has it.
+    /// Remembers a notice to a client of another process. That process may fail before the client
+    /// has the notice.
     pub(in crate::uru) fn notified(&mut self, notice: Notice) {
         let now = Instant::now();
         while self.messages.front().is_some_and(|(sent, _)| now.duration_since(*sent) > BLINDNESS) {

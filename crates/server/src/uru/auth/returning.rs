@@ -1,4 +1,4 @@
-//! How a session continues on another connection of its client, at any process.
+//! How a session continues on another connection of its client, through any process.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::uru::vault::resume::{Resumed, Ticket};
 /// A session that continues.
 #[derive(Debug)]
 pub(super) enum Return {
-    /// This process had it.
+    /// This process had the session.
     Kept(Box<SuspendedSession>),
     /// Another process had it. It continues as the session of the new connection.
     Moved(Resumed),
@@ -23,7 +23,7 @@ pub(super) enum Return {
 /// and `new` the ticket for the next time.
 ///
 /// # Errors
-/// It is not known now whether there is such a session. The client must try again.
+/// It is currently unknown whether there is such a session. The client must try again.
 pub(super) async fn resume(
     vault: &Vault,
     reconnections: &Arc<Reconnections>,
@@ -46,7 +46,7 @@ pub(super) async fn resume(
         }
         return Ok(session.resume(presented, new).await?.map(Return::Moved));
     }
-    // The client may have been at another process since.
+    // The client may have used another process since.
     if let Some(kept) = kept {
         if renew(vault, &kept.session, Some(presented), new).await.is_ok() {
             return Ok(Some(Return::Kept(kept)));

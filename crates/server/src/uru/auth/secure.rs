@@ -44,7 +44,7 @@ impl fmt::Debug for SecureFiles {
 }
 
 impl SecureFiles {
-    /// Opens a directory, and creates `Python` and `SDL` in it if they are missing.
+    /// Opens a directory and creates `Python` and `SDL` in it if they are missing.
     pub fn open(root: &Path, key: SecureKey) -> io::Result<Self> {
         for (directory, _) in DIRECTORIES {
             fs::create_dir_all(root.join(directory))?;

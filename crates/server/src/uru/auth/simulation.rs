@@ -1,10 +1,10 @@
 //! Clients that return by token while fronts and leaders fail, in virtual time.
 //!
-//! Every seed is another history: clients log in at fronts and at the leader, lose their connections
-//! and come back anywhere, while messages on the bus are lost, fronts are killed or cut off, and
-//! leaders are killed and replaced. The vault, the leader and the links are real; the bus and the
-//! database are in memory. `WORLDWIRE_CLUSTER_SEEDS=N` runs N seeds. The scheduler's own choices are
-//! not part of the seed.
+//! Each seed is a different history: clients log in at fronts and at the leader, lose their
+//! connections and come back anywhere, while messages on the bus are lost, fronts are killed or cut
+//! off, and leaders are killed and replaced. The vault, the leader and the links are real; the bus
+//! and the database are in memory. `WORLDWIRE_CLUSTER_SEEDS=N` runs N seeds. The scheduler's own
+//! choices are not part of the seed.
 
 mod bus;
 mod client;
@@ -34,8 +34,8 @@ use crate::start::Absent;
 use crate::store::follow::Follower;
 use crate::store::lease::Verdict;
 use crate::store::seal::ServerKey;
-use crate::uru::cluster::{Leader, LeaderHandle, Leading, Link};
-use crate::uru::config::ShardConfig;
+use crate::uru::cluster::{Joining, Leader, LeaderHandle, Leading, Link, PassportOffice};
+use crate::uru::config::{Settings, ShardConfig};
 use crate::uru::game::{GameRandom, Games};
 use crate::uru::status::Welcome;
 use crate::uru::vault::resume::Ticket;
@@ -51,7 +51,7 @@ const FRONTS: usize = 2;
 const CLIENTS: usize = 4;
 /// How long sessions wait for their clients.
 const WAIT: Duration = Duration::from_secs(6);
-/// How long there are faults.
+/// How long faults occur.
 const BAD: Duration = Duration::from_secs(25);
 /// How long one attempt of a client may take.
 const ATTEMPT: Duration = Duration::from_secs(6);
@@ -63,8 +63,8 @@ const REPAIR: Duration = Duration::from_secs(12);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bug {
     None,
-    /// Fronts do not ask the leader before a client resumes a session that they have, so that the
-    /// token stays valid elsewhere.
+    /// Fronts do not ask the leader before a client resumes a session that they have, so the token
+    /// stays valid elsewhere.
     TokenStaysValid,
 }
 
@@ -109,7 +109,7 @@ impl Place {
     }
 }
 
-/// A client's connection to a process, which does what [`AuthService`](super::AuthService) does.
+/// A client's connection to a process. It does what [`AuthService`](super::AuthService) does.
 struct Seat {
     place: Arc<Place>,
     address: IpAddr,
@@ -123,7 +123,7 @@ struct Seat {
 
 /// What a client does with its connection.
 enum Act {
-    /// It breaks.
+    /// The client loses its connection.
     Lose,
     /// The client asks for its player's nodes.
     Ask(oneshot::Sender<bool>),
@@ -269,7 +269,7 @@ impl Seat {
 }
 
 impl Seated {
-    /// Waits, at most as long as the connection lasts. Returns whether it does.
+    /// Waits for `time`, or until the connection ends. Returns whether it is still open.
     async fn stays_for(&self, time: Duration) -> bool {
         let end = Instant::now() + time;
         while Instant::now() < end && !self.task.is_finished() {
@@ -284,7 +284,7 @@ impl Seated {
         let _ = self.task.await;
     }
 
-    /// Whether the vault answers for its player.
+    /// Whether the vault answers a request for its player.
     async fn is_answered(&self) -> bool {
         let (reply, answered) = oneshot::channel();
         let sent = self.acts.send(Act::Ask(reply)).await;
@@ -319,6 +319,13 @@ fn folder() -> TempDir {
     folder
 }
 
+/// The settings of all processes.
+fn config() -> ShardConfig {
+    let mut config = ShardConfig::default();
+    config.auth.reconnect_seconds = u32::try_from(WAIT.as_secs()).unwrap();
+    config
+}
+
 impl World {
     async fn new(folder: &Path, seed: u64, bug: Bug) -> Arc<Self> {
         let mut sampler = Sampler::new(seed);
@@ -351,7 +358,7 @@ impl World {
         self.leader.lock().unwrap().clone()
     }
 
-    /// A process takes over, once the database lets it.
+    /// Starts a process, which takes over once the database lets it.
     async fn lead(&self) {
         let (end, is_dead) = (self.hub.end(), Arc::<AtomicBool>::default());
         let store = Database::new(Arc::clone(&self.data), Arc::clone(&is_dead));
@@ -369,21 +376,20 @@ impl World {
             sleep(Duration::from_millis(100)).await;
         };
         let vault = Vault::lead(follower.lead(taken).await.unwrap()).await.unwrap();
-        let mut config = ShardConfig::default();
-        config.auth.reconnect_seconds = u32::try_from(WAIT.as_secs()).unwrap();
         let absent = Absent { server: false, config: false };
-        let parts = Parts::load(&self.folder, config, PrimeKind::Plain, absent).await.unwrap();
+        let parts = Parts::load(&self.folder, config(), PrimeKind::Plain, absent).await.unwrap();
         let Parts { config, server, library, secure, ages, .. } = parts;
-        let random = GameRandom::default();
-        let games = Games::new(vault.clone(), ages, config.age(), config.games(), random);
+        let (random, settings) = (GameRandom::default(), Settings::new(config));
+        let games = Games::new(vault.clone(), ages, settings.clone(), random);
         let welcome = Welcome::new("");
-        let parts = (config, server, library, secure);
+        let parts = (settings, server, library, secure);
         let shared = Shared::new(parts, vault.clone(), games.clone(), welcome);
         let reconnections = Arc::clone(&shared.reconnections);
         tokio::spawn(end_waiting(vault.clone(), WAIT));
         let bus = Arc::new(end.clone());
         let (handle, inbox) = LeaderHandle::new();
-        let leading = Leading { operators: None, inbox, successors: None };
+        let leading =
+            Leading { operators: None, inbox, successors: None, office: PassportOffice::default() };
         let leader = Leader::start(bus, leading, CLUSTER, vault.epoch(), shared).await.unwrap();
         let (games, seats) = (Some((games, leader, handle)), Mutex::default());
         let place = Place { end, vault, reconnections, games, is_dead, seats };
@@ -394,9 +400,9 @@ impl World {
         let end = self.hub.end();
         let (bus, name) = (Arc::new(end.clone()), format!("front-{index}"));
         let process = self.hub.bits();
-        let link = Link::open(bus, CLUSTER, &name, process, 1_000).await.unwrap();
+        let link = Link::open(bus, CLUSTER, Joining::of(&name, process), 1_000).await.unwrap();
         let vault = Vault::elsewhere(link, &VaultConfig::default());
-        let reconnections = Arc::new(Reconnections::new(WAIT));
+        let reconnections = Arc::new(Reconnections::new(Settings::new(config())));
         let (is_dead, seats) = (Arc::default(), Mutex::default());
         Place { end, vault, reconnections, games: None, is_dead, seats }.into()
     }
@@ -420,7 +426,7 @@ impl World {
         self.counts[what].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One failure after another.
+    /// Causes one failure after another.
     async fn fail(self: Arc<Self>, mut sampler: Sampler) {
         loop {
             sleep(some_time(&mut sampler, Duration::from_secs(6))).await;
@@ -453,7 +459,7 @@ impl World {
         self.hub.loss.store(0, Ordering::Relaxed);
     }
 
-    /// Players whose clients may return are online, and in one session.
+    /// Checks that players whose clients may return are online, in one session each.
     async fn watch(self: Arc<Self>) -> Outcome {
         loop {
             sleep(Duration::from_millis(50)).await;
@@ -548,7 +554,7 @@ async fn run(folder: &Path, seed: u64, bug: Bug) -> Outcome<[u64; 3]> {
     Ok(world.counts.each_ref().map(|count| count.load(Ordering::Relaxed)))
 }
 
-/// Runs a history on a runtime of its own, which ends all its tasks.
+/// Runs a history on its own runtime, so that all its tasks end with it.
 fn simulate(folder: &Path, seed: u64, bug: Bug) -> Outcome<[u64; 3]> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.enable_time().start_paused(true);
@@ -570,7 +576,7 @@ fn clients_return_anywhere_whatever_fails() {
     assert!(logins > seeds && returns > 2 * seeds && refused > seeds);
 }
 
-/// The simulation notices what it is meant to notice.
+/// The simulation detects the bug that it is meant to detect.
 #[test]
 fn a_token_that_stays_valid_is_noticed() {
     let folder = folder();

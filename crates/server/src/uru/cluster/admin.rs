@@ -1,4 +1,4 @@
-//! Requests of operators that are made in the directory of another process than the leader.
+//! Requests that operators make in the directory of a process other than the leader.
 //!
 //! That process opens a session at the leader and sends the request as text: a line of JSON, and the
 //! lines that follow it, such as those of a dump. The answer is text as well, in the format of the
@@ -104,7 +104,7 @@ fn read(answer: &[u8]) -> Option<Answer> {
     std::str::from_utf8(answer).ok()?.lines().find_map(|line| reader.line(line).ok().flatten())
 }
 
-/// Performs requests of operators at other processes. Cheap to clone.
+/// Performs operators' requests from other processes. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(in crate::uru) struct RemoteOperators {
     control: Control,

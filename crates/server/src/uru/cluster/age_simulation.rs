@@ -1,8 +1,8 @@
-//! Ages on nodes, with a bad bus and leaders that replace each other, in virtual time.
+//! Ages on nodes, with an unreliable bus and leaders that replace each other, in virtual time.
 //!
-//! Players enter ages, which nodes run and save. Every seed is another history, as in
-//! [`simulation`](super::simulation). The rules of the vault are the real ones. Requests of the leader
-//! of the latest epoch take effect at once, and those of earlier leaders do not.
+//! Players enter ages, which nodes run and save. Each seed is a different history, as in
+//! [`simulation`](super::simulation). The rules of the vault are the real ones. Requests of the
+//! leader of the latest epoch take effect at once, and those of earlier leaders do not.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use worldwire_uru::types::{NetError, Uuid};
 use super::ages::{AgeOrder, AgeReport, NodeInfo, Visit};
 use super::bus::Subjects;
 use super::frames::decode_frame;
-use super::leader::machine::{GiveUpReason, LeaderEvent, LeaderMachine, PATIENCE, RemoteSession};
+use super::leader::machine::{LeaderEvent, LeaderMachine, PATIENCE, RemoteSession};
 use super::leader::scheduler::{ANSWER_WITHIN, Choice, NotExpected, Scheduler, Task};
 use super::link::machine::{LinkEvent, LinkMachine, MEMBERSHIP};
 use super::memory::{Delivery, Faults, MemoryBus};
@@ -49,7 +49,7 @@ struct Leader {
     machine: LeaderMachine,
     scheduler: Scheduler,
     epoch: u64,
-    /// When it stops to serve nodes, because it could not renew its lease.
+    /// When it stops serving nodes, because it could not renew its lease.
     silent_at: Duration,
     /// Saves that the vault has not done yet.
     saves: Vec<Save>,
@@ -73,7 +73,7 @@ struct Node {
     is_killed: bool,
     /// When its time is over.
     until: Duration,
-    /// The session for requests of ages.
+    /// The session for ages' requests.
     session: Option<u64>,
     /// The fences of the ages that it runs, by number.
     ages: BTreeMap<u32, u64>,
@@ -112,11 +112,13 @@ struct World {
     players: Vec<Player>,
     /// The age that each player wants.
     wishes: Vec<usize>,
-    /// Who was let in and removed, and saves that were accepted and refused.
+    /// Players let in and removed, and saves accepted and refused.
     entered: u64,
     removed: u64,
     saved: u64,
     refused: u64,
+    /// How many times nodes followed a leader of an earlier epoch.
+    restored: u64,
 }
 
 type Outcome = Result<(), String>;
@@ -129,6 +131,9 @@ macro_rules! require {
         }
     };
 }
+
+// After the macro, which it uses.
+mod restoration;
 
 impl World {
     fn new(seed: u64, bug: Bug) -> Self {
@@ -179,6 +184,7 @@ impl World {
             removed: 0,
             saved: 0,
             refused: 0,
+            restored: 0,
         };
         world.new_leader();
         world
@@ -188,7 +194,11 @@ impl World {
     fn new_leader(&mut self) {
         self.epoch += 1;
         let silent_at = (self.now + self.hold.max(Duration::from_secs(1))).saturating_sub(LEASE);
-        self.leaders.iter_mut().for_each(|old| old.silent_at = old.silent_at.min(silent_at));
+        for old in &mut self.leaders {
+            old.silent_at = old.silent_at.min(silent_at);
+            // Its lease is over.
+            old.machine.set_failing(true);
+        }
         let machine = LeaderMachine::new(Subjects::of("sim"), self.epoch, self.now);
         self.bus.subscribe(NODES + self.leaders.len(), machine.subscription());
         let scheduler = Scheduler::new(self.now, self.vault.placements(), self.hold);
@@ -222,17 +232,22 @@ impl World {
             }
             // Players move, while there is time to arrive.
             if self.now < BAD + GOOD - BACK_WITHIN && self.sampler.below(50) == 0 {
-                let player = usize::try_from(self.sampler.below(PLAYERS)).unwrap();
-                self.wishes[player] = usize::try_from(self.sampler.below(AGES.into())).unwrap();
-                if let Player::Inside { node, .. } = self.players[player]
-                    && self.is_running(node)
-                {
-                    self.leave(player);
-                }
+                self.wander();
             }
             self.step()?;
         }
         self.check_end()
+    }
+
+    /// A player leaves for another age.
+    fn wander(&mut self) {
+        let player = usize::try_from(self.sampler.below(PLAYERS)).unwrap();
+        self.wishes[player] = usize::try_from(self.sampler.below(AGES.into())).unwrap();
+        if let Player::Inside { node, .. } = self.players[player]
+            && self.is_running(node)
+        {
+            self.leave(player);
+        }
     }
 
     /// Without faults, all players get into the ages that they want.
@@ -314,7 +329,7 @@ impl World {
         }
     }
 
-    /// A player does the next thing.
+    /// A player takes its next step.
     fn play(&mut self, player: usize) -> Outcome {
         match self.players[player] {
             Player::Idle { at, over } if self.now >= at => self.ask(player, over),
@@ -492,6 +507,12 @@ impl World {
                     }
                 }
                 LinkEvent::Left(_) => node.session = None,
+                LinkEvent::Restored { .. } => {
+                    node.ages.clear();
+                    node.ended.clear();
+                    node.expected.clear();
+                    self.restored += 1;
+                }
                 LinkEvent::Ordered(order) => self.order(index, order),
                 _ => {}
             }
@@ -565,13 +586,13 @@ impl World {
                     scheduler.joined(now, node, incarnation, process);
                 }
                 LeaderEvent::Left { incarnation, heard, reason, .. } => {
-                    scheduler.left(heard, incarnation, reason == GiveUpReason::Silence);
+                    scheduler.left(heard, incarnation, reason.has_no_ages());
                 }
                 LeaderEvent::AgesReported { incarnation, report } => {
                     scheduler.reported(now, incarnation, report);
                 }
                 LeaderEvent::Requested { from, number, body, .. } => {
-                    // Some wait for long.
+                    // Some wait for a long time.
                     let is_late = self.sampler.below(20) == 0;
                     let most = Duration::from_millis(if is_late { 6_000 } else { 40 });
                     leader.saves.push(Save {
@@ -617,6 +638,7 @@ fn ages_have_one_owner_on_a_bad_bus() {
         if let Err(why) = world.run() {
             panic!("seed {seed}, {:?}: {why}", world.now);
         }
+        assert_eq!(world.restored, 0, "seed {seed}: leaders only follow each other");
         let counts = [world.entered, world.removed, world.saved, world.refused];
         totals.iter_mut().zip(counts).for_each(|(total, count)| *total += count);
     }
@@ -625,7 +647,7 @@ fn ages_have_one_owner_on_a_bad_bus() {
     assert!(entered > 0 && removed > 0 && saved > 0 && refused > 0);
 }
 
-/// Players of a node that is killed are in their ages at other nodes again. If only the leader is
+/// Players of a killed node get back into their ages on other nodes. If only the leader is
 /// killed, they do not notice.
 #[test]
 fn players_are_back_in_their_ages_after_a_kill() {
@@ -666,7 +688,7 @@ fn players_are_back_in_their_ages_after_a_kill() {
     }
 }
 
-/// The simulation notices what it is meant to notice.
+/// The simulation detects what it is meant to detect.
 #[test]
 fn mistakes_about_time_and_fences_are_noticed() {
     for (bug, wanted) in [(Bug::TimeFromReceiving, "has two owners"), (Bug::NoFence, "saved age")] {

@@ -1,4 +1,4 @@
-//! What the leader and nodes that run ages tell each other.
+//! Messages between the leader and nodes that run ages.
 //!
 //! The leader gives each age a *placement*: a node, its process, and a *fence*, a number that only
 //! grows. The node runs the age until it is empty, the placement is revoked, or the node's time is
@@ -12,7 +12,7 @@ use worldwire_uru::types::Uuid;
 use super::frames::MAX_ORDER;
 use crate::uru::vault::ask::{Wire, encoded, unknown, wire_struct, wire_variants};
 
-/// What a node is. It says so when it joins, and after changes.
+/// A description of a node, which it sends when it joins and after changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::uru) struct NodeInfo {
     /// Whether it runs ages.
@@ -120,10 +120,10 @@ wire_variants! {
     }
 }
 
-/// What a node says about itself and its ages.
+/// A node's reports about itself and its ages.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::uru) enum AgeReport {
-    /// The node is this.
+    /// The node describes itself.
     Info {
         /// What it is.
         info: NodeInfo,
@@ -183,7 +183,7 @@ wire_variants! {
     }
 }
 
-/// Encodes an order or report. Returns `None` if it is too long, as one with very long names is.
+/// Encodes an order or report. Returns `None` if very long names make it too long.
 pub(super) fn encoded_order(order: &impl Wire) -> Option<Vec<u8>> {
     encoded(order).ok().filter(|bytes| bytes.len() <= MAX_ORDER)
 }

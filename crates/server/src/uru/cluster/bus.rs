@@ -17,7 +17,7 @@ pub(crate) type Pending<'b, T> = Pin<Box<dyn Future<Output = T> + Send + 'b>>;
 /// A connection to a bus.
 pub(crate) trait Bus: fmt::Debug + Send + Sync + 'static {
     /// Sends a message to all subscribers of a subject, if there are any. Returns false if there is
-    /// no room for it: it is lost then, like a message that is lost on the way.
+    /// no room for it. It is then lost, as if in transit.
     fn publish<'b>(&'b self, subject: &'b str, message: Vec<u8>) -> Pending<'b, bool>;
 
     /// Waits until messages that wait for the network are sent.

@@ -19,7 +19,7 @@ use super::frames::{Cutter, Head, MAX_PAYLOAD, encode_item};
 const BEAT: Duration = Duration::from_millis(250);
 /// How long to wait for an acknowledgement before all frames without one are sent again.
 const RESEND_AFTER: Duration = Duration::from_secs(1);
-/// How often the same frames are sent again on request.
+/// The shortest interval at which the same frames are sent again on request.
 const REPEAT_AFTER: Duration = Duration::from_millis(100);
 /// How many frames may be received without an acknowledgement.
 const ACKNOWLEDGE_AFTER: u32 = 64;

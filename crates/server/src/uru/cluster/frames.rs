@@ -3,8 +3,8 @@
 //! | subject | from, to | content |
 //! | --- | --- | --- |
 //! | `ww.NAME.1.leader` | the leader, all nodes | [`Announcement`], every 250 ms |
-//! | `ww.NAME.1.up.EPOCH` | nodes, the leader of this epoch | [`Frame`]s with [`UpItem`]s |
-//! | `ww.NAME.1.down.NODE.PROCESS` | the leader, one process | [`Frame`]s with [`DownItem`]s |
+//! | `ww.NAME.1.up.EPOCH` | nodes, the leader of this epoch | [`Frame`]s with [`UpItem`]s, or a [`Passport`](super::passport::Passport) to join |
+//! | `ww.NAME.1.down.NODE.PROCESS` | the leader, one process | [`Frame`]s with [`DownItem`]s, or a [`Refusal`](super::passport::Refusal) |
 //!
 //! `NAME` is the name of the cluster, and `1` the major version of this format. Everything that may
 //! grow is read by its length: a newer minor version can append fields to heads and items, and add
@@ -16,6 +16,8 @@
 use worldwire_core::{Bytes32, Error, Field as _, Messages, Reader, Result, Writer};
 use worldwire_core::{messages, record};
 use worldwire_uru::types::NetError;
+
+use super::passport::MAX_PASSPORT;
 
 /// The minor version of the format.
 const MINOR: u8 = 0;
@@ -31,16 +33,24 @@ const MAX_NOTICE: usize = 1_024;
 pub(super) const MAX_ORDER: usize = 8_192;
 /// The maximum length of a head.
 const MAX_HEAD: usize = 1_024;
+/// The maximum length of the settings that all processes share.
+const MAX_SETTINGS: usize = 64 << 10;
 /// The maximum length of a node's name.
 pub(super) const MAX_NAME: usize = 32;
 
 record! {
     /// States which process leads the cluster.
-    pub struct Announcement {
+    pub struct Announcement<'a> {
         /// The minor version of the format.
         minor "minor": u8,
         /// The epoch of the leader. Processes of earlier epochs no longer lead.
         epoch "epoch": u64,
+        /// The random number of the leader's shard. Processes of other shards do not join it.
+        shard "shard": u64,
+        /// Which process it is, for people.
+        place "place": Bytes32<'a, MAX_HEAD>,
+        /// 1 while its database accepts no changes, or does not confirm that it leads.
+        failing "failing": u8,
     }
 }
 
@@ -51,7 +61,8 @@ record! {
         minor "minor": u8,
         /// An encoded [`Head`].
         head "head": Bytes32<'a, MAX_HEAD>,
-        /// A section of the stream of items.
+        /// A section of the stream of items; the passport of a node that asks for an incarnation; or a
+        /// leader's refusal.
         payload "payload": Bytes32<'a, MAX_PAYLOAD>,
     }
 }
@@ -61,6 +72,8 @@ record! {
     pub struct Head<'a> {
         /// The epoch of the leader.
         epoch "epoch": u64,
+        /// The random number of the leader's shard.
+        shard "shard": u64,
         /// The name of the node.
         node "node": Bytes32<'a, MAX_NAME>,
         /// The random number of the node's process.
@@ -80,7 +93,8 @@ record! {
         beat "beat": u64,
         /// 1 if frames after `received` are known to be lost, so that they are sent again.
         lacks "lacks": u8,
-        /// 1 if the leader no longer knows this incarnation.
+        /// Why the leader no longer knows this incarnation: a [`Farewell`]; 0 if it does. 1 without an
+        /// incarnation if the leader refuses to give one.
         gone "gone": u8,
     }
 }
@@ -127,6 +141,18 @@ messages! {
         report "report": Bytes32<'a, MAX_ORDER>,
     }
 
+    /// The node stops. Its sessions and ages have ended. The leader answers with a farewell.
+    6 Stopping {
+        /// 0.
+        reserved "reserved": u8,
+    }
+
+    /// What the node would show if it joined now, because that has changed. There is no answer.
+    7 Introduced<'a> {
+        /// An encoded [`Passport`](super::passport::Passport).
+        passport "passport": Bytes32<'a, MAX_PASSPORT>,
+    }
+
     /// What the process says about itself, for operators. There is no answer.
     40 Described<'a> {
         /// An encoded [`Description`](super::members::Description). Unknown ones are skipped.
@@ -170,10 +196,53 @@ messages! {
         order "order": Bytes32<'a, MAX_ORDER>,
     }
 
+    /// The leader has admitted the node. This is the first item.
+    5 Admitted<'a> {
+        /// The settings that all processes of a shard share, as JSON.
+        settings "settings": Bytes32<'a, MAX_SETTINGS>,
+    }
+
     /// Whether the node should be without clients and new ages, so that it can be stopped.
     40 Drain {
         /// 1, or 0 if it should serve clients again.
         is_draining "isDraining": u8,
+    }
+}
+
+/// Why a membership is over, in a [`Head`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Farewell {
+    /// The leader has given the node up, or never knew it.
+    GivenUp,
+    /// The process no longer leads.
+    LeaderStops,
+    /// Another process has joined under the name of the node.
+    Replaced,
+    /// The node has said that it stops.
+    Stopped,
+}
+
+impl Farewell {
+    /// The number in a head.
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::GivenUp => 1,
+            Self::LeaderStops => 2,
+            Self::Replaced => 3,
+            Self::Stopped => 4,
+        }
+    }
+
+    /// What a number in a head means.
+    pub(super) fn of(code: u8) -> Option<Self> {
+        match code {
+            0 => None,
+            2 => Some(Self::LeaderStops),
+            3 => Some(Self::Replaced),
+            4 => Some(Self::Stopped),
+            // Newer versions may have more reasons.
+            _ => Some(Self::GivenUp),
+        }
     }
 }
 
@@ -182,10 +251,11 @@ impl Head<'_> {
     pub(super) fn of(epoch: u64) -> Self {
         let node = Bytes32::default();
         let [process, attempt, incarnation] = [0; 3];
-        let [sequence, sent, received, beat] = [0; 4];
+        let [shard, sequence, sent, received, beat] = [0; 5];
         let [lacks, gone] = [0; 2];
         Self {
             epoch,
+            shard,
             node,
             process,
             attempt,
@@ -200,9 +270,15 @@ impl Head<'_> {
     }
 }
 
-impl Announcement {
-    pub(super) fn of(epoch: u64) -> Self {
-        Self { minor: MINOR, epoch }
+impl<'a> Announcement<'a> {
+    pub(super) fn of(epoch: u64, shard: u64, place: &'a str, is_failing: bool) -> Self {
+        let place = Bytes32::new(place.as_bytes());
+        Self { minor: MINOR, epoch, shard, place, failing: is_failing.into() }
+    }
+
+    /// Whether the database accepts no changes, or does not confirm that the process leads.
+    pub(super) fn is_failing(&self) -> bool {
+        self.failing != 0
     }
 
     pub(super) fn to_bytes(&self) -> Result<Vec<u8>> {
@@ -211,7 +287,7 @@ impl Announcement {
         Ok(writer.into_bytes())
     }
 
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self> {
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self> {
         Self::decode(&mut Reader::new(bytes), "announcement")
     }
 }
@@ -231,7 +307,7 @@ pub(super) fn decode_frame(bytes: &[u8]) -> Result<(Head<'static>, Bytes32<'_, M
     let frame = Frame::decode(&mut Reader::new(bytes), "frame")?;
     let head = Head::decode(&mut Reader::new(&frame.head), "head");
     let head = head.map_err(|error| error.inside("frame"))?.into_owned();
-    if head.sequence == 0 && !frame.payload.is_empty() {
+    if head.sequence == 0 && head.incarnation != 0 && !frame.payload.is_empty() {
         return Err(Error::malformed("no payload in a frame without a number", "a payload"));
     }
     Ok((head, frame.payload))
@@ -359,6 +435,26 @@ mod tests {
     }
 
     #[test]
+    fn farewells_survive() {
+        let (given_up, stops) = (Farewell::GivenUp, Farewell::LeaderStops);
+        for farewell in [given_up, stops, Farewell::Replaced, Farewell::Stopped] {
+            assert_eq!(Farewell::of(farewell.code()), Some(farewell));
+        }
+        assert_eq!((Farewell::of(0), Farewell::of(99)), (None, Some(Farewell::GivenUp)));
+    }
+
+    #[test]
+    fn announcements_may_grow() {
+        let announcement = Announcement::of(7, 8, "process 9", true);
+        let bytes = announcement.to_bytes().unwrap();
+        let longer = [&bytes[..], &[1, 2, 3]].concat();
+        assert_eq!(Announcement::parse(&longer).unwrap(), announcement);
+        let parsed = Announcement::parse(&bytes).unwrap();
+        assert_eq!((parsed.epoch, parsed.shard, parsed.is_failing()), (7, 8, true));
+        assert!(Announcement::parse(&bytes[..bytes.len() - 1]).is_err());
+    }
+
+    #[test]
     fn heads_may_grow() {
         let head = head(1);
         let mut writer = Writer::new();
@@ -387,7 +483,7 @@ mod tests {
         assert!(error.to_string().contains("bytes of an item"), "{error}");
         let error = encode_frame(&head(1), &vec![0; MAX_PAYLOAD + 1]).unwrap_err();
         assert!(error.to_string().contains("bytes of this field"), "{error}");
-        let bytes = encode_frame(&Head { sequence: 0, ..head(1) }, &[1]).unwrap();
+        let bytes = encode_frame(&Head { sequence: 0, incarnation: 1, ..head(1) }, &[1]).unwrap();
         assert!(decode_frame(&bytes).is_err());
     }
 }

@@ -16,6 +16,7 @@ use super::frames::{
 use super::leader::machine::{LeaderEvent, LeaderMachine};
 use super::link::machine::{LinkEvent, LinkMachine};
 use super::members::Description;
+use super::passport::{Passport, Refusal};
 use super::routes;
 use crate::uru::vault::ask::{Wire, decoded, encoded};
 
@@ -83,6 +84,8 @@ fn ages(data: &[u8]) {
     check_order::<Description>(data);
     check_order::<AdminPart>(data);
     check_order::<AdminAnswer>(data);
+    check_order::<Passport>(data);
+    check_order::<Refusal>(data);
 }
 
 fn check_order<W: Wire>(data: &[u8]) {
@@ -99,6 +102,8 @@ fn orders() -> Vec<Vec<u8>> {
         seeds.extend(encoded(&AgeReport::sample(&mut sampler)));
         seeds.extend(encoded(&Description::sample(&mut sampler)));
         seeds.extend(encoded(&AdminPart::sample(&mut sampler)));
+        seeds.extend(encoded(&Passport::sample(&mut sampler)));
+        seeds.extend(encoded(&Refusal::sample(&mut sampler)));
     }
     seeds
 }

@@ -63,10 +63,11 @@ impl Bus for LocalBus {
     }
 }
 
-/// A leader whose nodes are ordered about by the test. It refuses all requests.
+/// A leader whose orders come from the test. It refuses all requests.
 pub(in crate::uru) struct LocalLeader {
     orders: mpsc::UnboundedSender<AgeOrder>,
     reports: mpsc::UnboundedReceiver<AgeReport>,
+    asked: mpsc::UnboundedReceiver<(u16, Vec<u8>)>,
     task: JoinHandle<()>,
 }
 
@@ -78,9 +79,11 @@ impl LocalLeader {
         let frames = bus.subscribe(&machine.subscription()).await.unwrap();
         let (orders, ordered) = mpsc::unbounded_channel();
         let (reported, reports) = mpsc::unbounded_channel();
+        let (refused, asked) = mpsc::unbounded_channel();
         let publisher = Publisher::new(Arc::clone(bus) as _);
-        let task = tokio::spawn(lead(machine, start, publisher, frames, ordered, reported));
-        Self { orders, reports, task }
+        let task =
+            tokio::spawn(lead(machine, start, publisher, frames, ordered, (reported, refused)));
+        Self { orders, reports, asked, task }
     }
 
     /// Sends an order to all nodes.
@@ -101,7 +104,12 @@ impl LocalLeader {
         }
     }
 
-    /// Says and hears nothing from now on.
+    /// The next request that was refused: its kind and its body.
+    pub(in crate::uru) async fn refused(&mut self) -> (u16, Vec<u8>) {
+        self.asked.recv().await.expect("the leader runs")
+    }
+
+    /// Neither sends nor receives anything from now on.
     pub(in crate::uru) fn fail(&self) {
         self.task.abort();
     }
@@ -113,7 +121,7 @@ async fn lead(
     mut publisher: Publisher,
     mut frames: Messages,
     mut ordered: mpsc::UnboundedReceiver<AgeOrder>,
-    reported: mpsc::UnboundedSender<AgeReport>,
+    (reported, refused): (mpsc::UnboundedSender<AgeReport>, mpsc::UnboundedSender<(u16, Vec<u8>)>),
 ) {
     let mut nodes = Vec::new();
     loop {
@@ -135,7 +143,9 @@ async fn lead(
             match event {
                 LeaderEvent::Joined { incarnation, .. } => nodes.push(incarnation),
                 LeaderEvent::Left { incarnation, .. } => nodes.retain(|node| *node != incarnation),
-                LeaderEvent::Requested { from, number, .. } => {
+                LeaderEvent::Requested { from, number, kind, body } => {
+                    // Sending fails if the test does not listen.
+                    let _ = refused.send((kind, body));
                     let refusal = worldwire_uru::types::NetError::NotSupported;
                     machine.reply(from, number, 0, Err(refusal));
                 }

@@ -66,7 +66,7 @@ pub(in crate::uru) struct Member {
     pub(in crate::uru) node: String,
     /// For how long it has been a member.
     pub(in crate::uru) member_for: Duration,
-    /// How long ago it was heard.
+    /// How long ago it was heard from.
     pub(in crate::uru) heard: Duration,
     /// Its open sessions.
     pub(in crate::uru) sessions: usize,
@@ -156,11 +156,13 @@ impl LeaderHandle {
 pub(in crate::uru) struct Traffic {
     /// Whether it is a member, or leads.
     pub(in crate::uru) is_connected: AtomicBool,
+    /// At a node: whether the leader's database accepts no changes.
+    pub(in crate::uru) is_failing: AtomicBool,
     /// Whether an operator wants it to be without clients.
     pub(in crate::uru) draining: watch::Sender<bool>,
-    /// Bytes in messages to the bus.
+    /// Bytes in messages to the bus, without those between ages of different processes.
     pub(in crate::uru) sent: AtomicU64,
-    /// Bytes in messages from the bus.
+    /// Bytes in messages from the bus, without those between ages of different processes.
     pub(in crate::uru) received: AtomicU64,
     /// Frames that were sent again, because they were lost or not acknowledged in time.
     pub(in crate::uru) resent: AtomicU64,
@@ -180,9 +182,16 @@ impl Traffic {
         self.received.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Adds the metrics of the bus: of a node, or of the leader with these members.
-    pub(in crate::uru) fn add_to(&self, metrics: &mut Metrics, members: Option<&[Member]>) {
+    /// Adds the metrics of the bus: of a node, or of the leader with these members. `routed` is the
+    /// number of bytes sent and received between ages of different processes.
+    pub(in crate::uru) fn add_to(
+        &self,
+        metrics: &mut Metrics,
+        members: Option<&[Member]>,
+        routed: [u64; 2],
+    ) {
         let load = |count: &AtomicU64| i128::from(count.load(Ordering::Relaxed));
+        let [sent, received] = routed.map(i128::from);
         let (sessions, requests) = match members {
             Some(members) => {
                 let help = "Processes that have joined this leader.";
@@ -207,12 +216,12 @@ impl Traffic {
                 "Frames sent again, because they were lost or not acknowledged in time.",
                 load(&self.resent),
             ),
-            ("bus_sent_bytes_total", "counter", "Bytes sent to the bus.", load(&self.sent)),
+            ("bus_sent_bytes_total", "counter", "Bytes sent to the bus.", load(&self.sent) + sent),
             (
                 "bus_received_bytes_total",
                 "counter",
                 "Bytes received from the bus.",
-                load(&self.received),
+                load(&self.received) + received,
             ),
         ] {
             metrics.add(name, kind, help, "", &[("", value)]);

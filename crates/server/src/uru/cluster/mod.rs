@@ -2,14 +2,15 @@
 //!
 //! | module | content |
 //! | --- | --- |
-//! | `bus`, `nats` | messages between processes, which may be lost |
+//! | `bus`, `nats`, `bus_problems` | messages between processes, which may be lost |
 //! | `frames` | their format |
 //! | `channel` | reliable streams of items over the bus |
 //! | `requests` | what nodes ask for besides requests to the vault |
-//! | `ages` | what the leader and nodes that run ages tell each other |
+//! | `ages` | messages between the leader and nodes that run ages |
 //! | `members` | what operators see of the processes |
+//! | `passport` | what a process shows to join, and why it is refused |
 //! | `permissions` | what each process may do on the bus |
-//! | `admin` | requests of operators at other processes than the leader |
+//! | `admin` | operators' requests in processes other than the leader |
 //! | `link` | a node's end: sessions and requests |
 //! | `leader` | the leader's end: nodes and their sessions |
 //! | `tenure` | how long a node may run an age |
@@ -17,9 +18,12 @@
 
 mod admin;
 #[cfg(test)]
+mod admission_simulation;
+#[cfg(test)]
 mod age_simulation;
 mod ages;
 mod bus;
+mod bus_problems;
 mod channel;
 mod frames;
 #[cfg(feature = "fuzzing")]
@@ -32,6 +36,7 @@ mod members;
 #[cfg(test)]
 mod memory;
 mod nats;
+mod passport;
 mod permissions;
 mod requests;
 mod routes;
@@ -46,11 +51,14 @@ pub(in crate::uru) use admin::{RemoteOperators, forward};
 pub(in crate::uru) use ages::{AgeOrder, AgeReport, NodeInfo, Visit};
 pub(in crate::uru) use bus::Bus;
 pub(in crate::uru) use leader::{Leader, Leading, NodeAges, NotExpected, Successors};
-pub(in crate::uru) use link::{Link, NodeEvent};
+pub(in crate::uru) use link::{
+    HeardLeader, Joining, LeadersSettings, Link, NodeEvent, other_leader,
+};
 #[cfg(test)]
 pub(in crate::uru) use local::{LocalBus, LocalLeader};
 pub(in crate::uru) use members::{Description, LeaderHandle, Member};
 pub(in crate::uru) use nats::Nats;
+pub(in crate::uru) use passport::{FileDigests, Passport, PassportOffice, Refusal};
 pub(in crate::uru) use requests::{
     ClientReport, ENTER_AGE, EnterAge, EnteredAge, RENEW_TICKET, RESUME_SESSION, RenewTicket,
     ResumeSession,

@@ -38,7 +38,7 @@ pub enum BusUserError {
     #[error("{0} and {1} have the same key; generate one for each with `nk -gen user`")]
     SameKey(String, String),
     /// Two processes with one name.
-    #[error("{0} has several keys; give each process a name of its own")]
+    #[error("{0} has several keys; give each process its own name")]
     SameName(String),
 }
 
@@ -99,7 +99,7 @@ struct Permissions {
 impl Permissions {
     fn of(cluster: &str, node: &str, roles: &[Role]) -> Self {
         let subjects = Subjects::of(cluster);
-        // As a node. A standby is one, too.
+        // The permissions of a node. A standby is also a node.
         let mut publish = vec![subjects.all_up()];
         let mut subscribe = vec![subjects.leader(), subjects.all_down_to(node)];
         if roles.contains(&Role::Vault) {

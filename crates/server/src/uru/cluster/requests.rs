@@ -51,7 +51,7 @@ pub(in crate::uru) struct EnteredAge {
 
 wire_struct! { EnteredAge { number: u32, age: u32, ipv4: [u8; 4], host: String } }
 
-/// Lets a session's client resume it at any process with another ticket. The reply is empty.
+/// Lets a session's client resume it through any process with another ticket. The reply is empty.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::uru) struct RenewTicket {
     /// The ticket that the client has presented. It must be the session's latest one.
@@ -62,7 +62,7 @@ pub(in crate::uru) struct RenewTicket {
 
 wire_struct! { RenewTicket { used: Option<Ticket>, new: Option<Ticket> } }
 
-/// Resumes the session that a client left at another process, as the session that asks. The reply
+/// Resumes the session that a client left in another process, as the session that asks. The reply
 /// is a [`Resumed`](crate::uru::vault::resume::Resumed), if there is such a session.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::uru) struct ResumeSession {

@@ -10,6 +10,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -66,8 +67,8 @@ impl<'a> Routed<'a> {
     }
 }
 
-/// Tells the messages of other processes from repeated ones, and from this process' own. One for
-/// each subject, whose messages of one sender are in order.
+/// Distinguishes messages of other processes from repeated ones and from this process's own. There
+/// is one for each subject, on which the messages of each sender are in order.
 #[derive(Debug)]
 struct Filter {
     own: u64,
@@ -104,6 +105,14 @@ pub(in crate::uru) struct Routes {
     outgoing: mpsc::Sender<Routing>,
     changes: mpsc::UnboundedSender<Change>,
     lost: Arc<LogLimiter>,
+    bytes: Arc<Bytes>,
+}
+
+/// Bytes in messages to and from the bus.
+#[derive(Debug, Default)]
+struct Bytes {
+    sent: AtomicU64,
+    received: AtomicU64,
 }
 
 /// A player has come or gone.
@@ -125,13 +134,26 @@ impl Routes {
         let (changes, changed) = mpsc::unbounded_channel();
         let (arrived, incoming) = mpsc::channel(MAX_WAITING);
         let subjects = Subjects::of(cluster);
-        let listener =
-            Listener { bus: Arc::clone(&bus), subjects: subjects.clone(), process, arrived };
+        let bytes = Arc::<Bytes>::default();
+        let listener = Listener {
+            bus: Arc::clone(&bus),
+            subjects: subjects.clone(),
+            process,
+            arrived,
+            bytes: Arc::clone(&bytes),
+        };
+        let publisher = Publisher { bus, subjects, process, bytes: Arc::clone(&bytes) };
         let task = tokio::spawn(async move {
-            tokio::join!(publish(bus, subjects, process, waiting), listen(listener, changed));
+            tokio::join!(publisher.run(waiting), listen(listener, changed));
         });
         let lost = Arc::new(LogLimiter::new(LOG_EVERY));
-        (Self { outgoing, changes, lost }, incoming, task)
+        (Self { outgoing, changes, lost, bytes }, incoming, task)
+    }
+
+    /// How many bytes were sent and received.
+    pub(in crate::uru) fn bytes(&self) -> [u64; 2] {
+        let Bytes { sent, received } = &*self.bytes;
+        [sent, received].map(|count| count.load(Ordering::Relaxed))
     }
 
     /// Sends a message to a player elsewhere, or to all players elsewhere.
@@ -156,22 +178,27 @@ impl Routes {
     }
 }
 
-async fn publish(
+/// Sends what is for players elsewhere.
+struct Publisher {
     bus: Arc<dyn Bus>,
     subjects: Subjects,
     process: u64,
-    mut waiting: mpsc::Receiver<Routing>,
-) {
-    let mut number = 0;
-    while let Some((to, packet)) = waiting.recv().await {
-        number += 1;
-        let message = Bytes32::new(packet.bytes());
-        // Its length was checked.
-        let Ok(message) = (Routed { minor: MINOR, process, number, message }).to_bytes() else {
-            continue;
-        };
-        if !bus.publish(&subjects.players(to), message).await {
-            tracing::debug!(?to, "a message to players elsewhere was lost");
+    bytes: Arc<Bytes>,
+}
+
+impl Publisher {
+    async fn run(self, mut waiting: mpsc::Receiver<Routing>) {
+        let mut number = 0;
+        while let Some((to, packet)) = waiting.recv().await {
+            number += 1;
+            let message = Bytes32::new(packet.bytes());
+            // Its length was checked.
+            let routed = Routed { minor: MINOR, process: self.process, number, message };
+            let Ok(message) = routed.to_bytes() else { continue };
+            self.bytes.sent.fetch_add(message.len() as u64, Ordering::Relaxed);
+            if !self.bus.publish(&self.subjects.players(to), message).await {
+                tracing::debug!(?to, "a message to players elsewhere was lost");
+            }
         }
     }
 }
@@ -182,9 +209,10 @@ struct Listener {
     subjects: Subjects,
     process: u64,
     arrived: mpsc::Sender<Routing>,
+    bytes: Arc<Bytes>,
 }
 
-/// Stops to receive when it is dropped.
+/// Stops receiving when it is dropped.
 struct Subscription(AbortHandle);
 
 impl Drop for Subscription {
@@ -218,7 +246,8 @@ impl Listener {
             }
         };
         let (filter, arrived) = (Filter::new(self.process), self.arrived.clone());
-        Some(Subscription(tokio::spawn(receive(to, messages, filter, arrived)).abort_handle()))
+        let receiving = receive(to, messages, filter, arrived, Arc::clone(&self.bytes));
+        Some(Subscription(tokio::spawn(receiving).abort_handle()))
     }
 }
 
@@ -227,8 +256,10 @@ async fn receive(
     mut messages: Messages,
     mut filter: Filter,
     arrived: mpsc::Sender<Routing>,
+    count: Arc<Bytes>,
 ) {
     while let Some(bytes) = messages.recv().await {
+        count.received.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let Ok(routed) = Routed::parse(&bytes) else { continue };
         if !filter.is_new(&routed) {
             continue;
@@ -347,6 +378,11 @@ mod tests {
         let mut heard = [abroad.recv().await.unwrap(), abroad.recv().await.unwrap()];
         heard.sort_by_key(|(to, _)| *to);
         assert_eq!(heard, [(None, packet(2)), (Some(6), packet(1))]);
+        assert_eq!(there.bytes()[0], 0);
+        // Both receive two of the three messages that were sent, twice each.
+        let [sent, _] = here.bytes();
+        until(|| [&here, &there].iter().all(|it| it.bytes()[1] * 3 == sent * 4)).await;
+
         there.send(None, &packet(3));
         assert_eq!(at_home.recv().await.unwrap(), (None, packet(3)));
 

@@ -1,6 +1,6 @@
-//! Nodes and leaders on a bad bus, in virtual time.
+//! Nodes and leaders on an unreliable bus, in virtual time.
 //!
-//! Every seed is another history: nodes open sessions, make requests and end sessions, while
+//! Each seed is a different history: nodes open sessions, make requests and end sessions, while
 //! messages are lost, delayed and repeated, nodes and leaders are cut off or paused, and leaders
 //! replace each other. `WORLDWIRE_CLUSTER_SEEDS=N` runs N seeds; a plain `cargo test` runs 200.
 
@@ -129,8 +129,9 @@ impl World {
         world
     }
 
-    /// Another process leads. The old one does not know it yet.
+    /// Another process leads. The old one knows only that its lease is over.
     fn new_leader(&mut self) {
+        self.leaders.iter_mut().for_each(|old| old.machine.set_failing(true));
         self.data.epoch += 1;
         let epoch = self.data.epoch;
         let machine = LeaderMachine::new(Subjects::of("sim"), epoch, self.now);
@@ -280,9 +281,14 @@ impl World {
         let node = &mut self.nodes[index];
         while let Some(event) = node.machine.poll_event() {
             match event {
+                LinkEvent::Settings(_) => {}
                 LinkEvent::Joined => self.joined += 1,
+                LinkEvent::NotAdmitted(refusal) => return Err(format!("{refusal:?}")),
                 LinkEvent::Ordered(order) => return Err(format!("{order:?}")),
-                LinkEvent::Draining(_) => return Err("nobody drains it".to_owned()),
+                LinkEvent::Failing(_) => {}
+                LinkEvent::Draining(_) | LinkEvent::Restored { .. } => {
+                    return Err(format!("nobody wants that: {event:?}"));
+                }
                 LinkEvent::Left(_) => {
                     require!(node.sessions.is_empty() && node.open.is_empty(), "{node:?}");
                 }

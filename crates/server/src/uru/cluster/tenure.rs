@@ -4,17 +4,25 @@
 //! after it *sent* the last frame that the leader has acknowledged, so it stops first, although
 //! their clocks are not compared. A node that was stopped notices when it continues that its time
 //! was over, even if it has already joined the leader again.
+//!
+//! At debug level, each tenure is logged with a clock that all processes of a machine share, so that
+//! their logs together show that no two tenures of an age overlapped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tracing::debug;
+
+use crate::boot_clock::BootInstant;
 
 /// The time of a node.
 #[derive(Debug)]
 pub(crate) struct NodeTime {
-    start: Instant,
+    start: BootInstant,
+    /// How long the machine had been running then.
+    uptime: Duration,
     /// Its end, in nanoseconds since `start`.
     end: AtomicU64,
     /// How many times it was over before it was extended.
@@ -25,9 +33,9 @@ pub(crate) struct NodeTime {
 
 impl NodeTime {
     /// A time that is over.
-    pub(super) fn new(start: Instant) -> Arc<Self> {
+    pub(super) fn new(start: BootInstant) -> Arc<Self> {
         let [end, lapses, lapsed] = Default::default();
-        Arc::new(Self { start, end, lapses, lapsed })
+        Arc::new(Self { start, uptime: uptime(), end, lapses, lapsed })
     }
 
     /// Moves the end to this long after the start, unless it is later already. Only one task may
@@ -54,6 +62,25 @@ impl NodeTime {
     fn now(&self) -> u64 {
         nanos(self.start.elapsed())
     }
+
+    /// A time since the start, as nanoseconds since the machine was booted.
+    fn of_machine(&self, nanoseconds: u64) -> u64 {
+        nanos(self.uptime).saturating_add(nanoseconds)
+    }
+}
+
+/// How long the machine has been running, including the time for which it was suspended.
+#[cfg(target_os = "linux")]
+fn uptime() -> Duration {
+    use nix::time::{ClockId, clock_gettime};
+    clock_gettime(ClockId::CLOCK_BOOTTIME).map(Duration::from).unwrap_or_default()
+}
+
+/// Elsewhere, times since 1970 are logged instead.
+#[cfg(not(target_os = "linux"))]
+fn uptime() -> Duration {
+    use std::time::{SystemTime, UNIX_EPOCH};
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 fn nanos(time: Duration) -> u64 {
@@ -81,9 +108,30 @@ impl Tenure {
         Arc::new(Self { number, fence, time, lapses, revoked: AtomicU64::default() })
     }
 
-    /// Whether the age must say nothing more to clients.
+    /// Whether the age must send nothing more to clients.
     pub(in crate::uru) fn is_over(&self) -> bool {
         self.over_since().is_some()
+    }
+
+    /// Logs that this process runs the age from now on.
+    pub(in crate::uru) fn log_start(&self) {
+        let (number, fence, at) = (self.number, self.fence, self.time.of_machine(self.time.now()));
+        debug!(number, fence, at, "owns");
+    }
+
+    /// Logs since when this process must not run the age any more.
+    pub(in crate::uru) fn log_end(&self) {
+        let Some(since) = self.over_since() else { return };
+        let (number, fence, at) = (self.number, self.fence, self.time.of_machine(since));
+        let late = self.late();
+        debug!(number, fence, at, ?late, "over");
+    }
+
+    /// Logs when the age last said something to a client whose connection has ended.
+    pub(in crate::uru) fn log_last_word(&self, player: u32, said: Instant) {
+        let said = self.time.now().saturating_sub(nanos(said.elapsed()));
+        let (number, fence, at) = (self.number, self.fence, self.time.of_machine(said));
+        debug!(number, fence, at, player, "said");
     }
 
     /// How long it has been over.
@@ -92,9 +140,10 @@ impl Tenure {
         Duration::from_nanos(self.time.now().saturating_sub(since))
     }
 
-    /// When it will be over, unless it is extended.
+    /// When a timer must end to notice that it is over, unless it is extended.
     pub(in crate::uru) fn end(&self) -> Instant {
-        self.time.start + Duration::from_nanos(self.time.end.load(Ordering::Acquire))
+        let end = Duration::from_nanos(self.time.end.load(Ordering::Acquire));
+        (self.time.start + end).timer()
     }
 
     /// Ends it.
@@ -130,12 +179,13 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
+    use crate::boot_clock::suspend;
 
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
     async fn a_tenure_lasts_while_it_is_extended_in_time() {
-        let time = NodeTime::new(Instant::now());
+        let time = NodeTime::new(BootInstant::now());
         time.extend(SECOND);
         let tenure = Tenure::of(7, 1, &time);
         for second in 2..5 {
@@ -150,10 +200,10 @@ mod tests {
         assert!(tenure.is_over());
     }
 
-    /// As when the process was stopped, and nobody looked meanwhile.
+    /// As after the process was suspended, when nothing has checked in the meantime.
     #[tokio::test(start_paused = true)]
     async fn a_tenure_does_not_come_back() {
-        let time = NodeTime::new(Instant::now());
+        let time = NodeTime::new(BootInstant::now());
         time.extend(SECOND);
         let tenure = Tenure::of(7, 1, &time);
         advance(60 * SECOND).await;
@@ -166,8 +216,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_tenure_does_not_outlive_a_suspension() {
+        let time = NodeTime::new(BootInstant::now());
+        time.extend(SECOND);
+        let tenure = Tenure::of(7, 1, &time);
+        suspend(SECOND / 2);
+        assert!(!tenure.is_over());
+        assert_eq!(tenure.end() - Instant::now(), SECOND / 2);
+        suspend(SECOND);
+        assert_eq!(tenure.late(), SECOND / 2);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_tenure_can_be_revoked() {
-        let time = NodeTime::new(Instant::now());
+        let time = NodeTime::new(BootInstant::now());
         time.extend(SECOND);
         advance(SECOND / 4).await;
         let [one, other] = [7, 8].map(|number| Tenure::of(number, 1, &time));

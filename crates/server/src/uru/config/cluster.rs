@@ -47,6 +47,15 @@ impl Cluster {
         self.roles.contains(&role)
     }
 
+    /// The name of this process.
+    #[must_use]
+    pub fn node_name(&self) -> String {
+        match self.node.is_empty() {
+            true => name_of_host(&whoami::hostname().unwrap_or_default()),
+            false => self.node.clone(),
+        }
+    }
+
     /// The files for the bus in a shard's directory: the key and the certificates.
     pub(in crate::uru) fn files(&self, folder: &Path) -> [Option<PathBuf>; 2] {
         [&self.bus_key, &self.bus_ca]
@@ -55,7 +64,8 @@ impl Cluster {
 
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         for (setting, name) in [("cluster.name", &self.name), ("cluster.node", &self.node)] {
-            if !is_name(name) {
+            let is_default = name.is_empty() && setting == "cluster.node";
+            if !is_default && !is_name(name) {
                 let found = name.clone();
                 return Err(SettingError::NotANodeName { max: MAX_NAME, found }.of(setting));
             }
@@ -86,6 +96,20 @@ pub(in crate::uru) fn is_name(text: &str) -> bool {
     (1..=MAX_NAME).contains(&text.len()) && text.bytes().all(is_plain)
 }
 
+/// The name of a process that is named after its machine: the host name up to the first dot.
+fn name_of_host(host: &str) -> String {
+    let label = host.split('.').next().unwrap_or_default();
+    let plain = label.chars().map(|c| match c.to_ascii_lowercase() {
+        c if c.is_ascii_lowercase() || c.is_ascii_digit() => c,
+        _ => '-',
+    });
+    let name: String = plain.take(MAX_NAME).collect();
+    match name.trim_matches('-') {
+        "" => "node".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
 /// Whether a text is the address of a bus server, encrypted unless it is on this machine.
 fn is_bus(text: &str) -> bool {
     let Some((scheme, address)) = text.split_once("://") else { return false };
@@ -94,4 +118,27 @@ fn is_bus(text: &str) -> bool {
     let is_local = host == "localhost" || ip.as_ref().is_ok_and(IpAddr::is_loopback);
     let is_address = (ip.is_ok() || is_host(host)) && port.parse::<u16>().is_ok_and(|it| it != 0);
     is_address && (scheme == "tls" || scheme == "nats" && is_local)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_are_named_after_their_machines() {
+        for (host, wanted) in [
+            ("shard-1.example.org", "shard-1"),
+            ("WIN_SERVER", "win-server"),
+            ("-", "node"),
+            ("", "node"),
+            ("\u{e9}t\u{e9}", "t"),
+            (&"x".repeat(40), &"x".repeat(32)),
+        ] {
+            assert_eq!(name_of_host(host), wanted, "{host}");
+            assert!(is_name(wanted));
+        }
+        let cluster = Cluster::default();
+        assert!(cluster.node.is_empty() && is_name(&cluster.node_name()));
+        assert_eq!(Cluster { node: "a".to_owned(), ..cluster }.node_name(), "a");
+    }
 }

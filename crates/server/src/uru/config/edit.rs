@@ -42,7 +42,7 @@ pub(in crate::uru) fn edit(
 pub(super) fn changed(text: &str, changes: &[Change<'_>]) -> Result<String, ConfigError> {
     let before = ShardConfig::from_text(text)?;
     let mut wanted = serde_json::to_value(before).unwrap_or_default();
-    // Only a file that another program reads differently gets this far with an error.
+    // The text is valid TOML, so this fails only if the two parsers disagree.
     let mut document: DocumentMut = text.parse().map_err(|_| cannot_change("the settings"))?;
     // In a file of comments alone, they would end up after the new settings.
     let comments = match document.is_empty() {

@@ -19,12 +19,14 @@ use crate::config::{
 
 mod ages;
 mod cluster;
+mod common;
 mod edit;
 mod settings;
 
 pub use ages::FixedAge;
 pub use cluster::Role;
 pub(super) use cluster::is_name;
+pub(super) use common::Settings;
 pub(super) use edit::edit;
 
 use settings::settings;
@@ -213,10 +215,11 @@ settings! {
         bus: Vec<String> = Vec::new(),
         /// The name of the shard on the bus: lowercase letters, digits and hyphens.
         name: String = "shard".to_owned(),
-        /// The name of this process, which no other process has.
-        node: String = "a".to_owned(),
+        /// The name of this process, which no other process of the shard may have. Empty for the
+        /// host name of this machine.
+        node: String = String::new(),
         /// What this process does: ["front"] to serve logins and files, ["age"] to run ages, or
-        /// both, for a shard whose vault is at another process; or ["front", "age", "vault"] for
+        /// both, for a shard whose vault is in another process; or ["front", "age", "vault"] for
         /// everything.
         roles: Vec<Role> = Role::ALL.to_vec(),
         /// At the leader: answer the commands of `worldwire uru` in the folders of other processes. A
@@ -225,7 +228,7 @@ settings! {
         /// The number of players in ages that this process is meant for. Processes get new ages in
         /// proportion to it.
         max_players: u32 = 2_000,
-        /// How many seconds (at most 30) ages at other processes continue while this one, which has
+        /// How many seconds (at most 30) ages in other processes continue while this one, which has
         /// the vault, cannot reach the database. An age whose process fails together with this one
         /// starts elsewhere only after this time.
         hold_seconds: u32 = 30,
@@ -638,7 +641,7 @@ mod tests {
             (
                 "roles = [\"front\"]",
                 "cluster.bus: must be set for a process without the role \"vault\", because it has no \
-                 vault of its own",
+                 vault",
             ),
             (
                 "roles = [\"age\", \"vault\"]",

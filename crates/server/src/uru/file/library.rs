@@ -85,7 +85,7 @@ impl Library {
         .await
     }
 
-    /// The source of a manifest. Names are compared with case, even on file systems that ignore it.
+    /// The source of a manifest. Names are case-sensitive, even on file systems that ignore case.
     /// Blocks.
     fn source(&self, group: &str) -> io::Result<Source> {
         let list = format!("{group}.mfs");
@@ -114,7 +114,7 @@ impl Library {
     }
 }
 
-/// Finds a file below a canonical root, and refuses links that leave it.
+/// Finds a file below a canonical root and refuses links that leave it.
 pub(in crate::uru) fn within(root: &Path, relative: &Path) -> io::Result<PathBuf> {
     let path = fs::canonicalize(root.join(relative))?;
     if path.starts_with(root) && path.is_file() {

@@ -209,7 +209,7 @@ mod tests {
         let changed = library.manifest("External").await.unwrap();
         assert_ne!(changed.0, manifest.0);
 
-        // Another run reuses the digests, and packs files that are missing from the cache.
+        // Another run reuses the digests and packs files that are missing from the cache.
         let target = cache.join("External/dat/a.prp.gz");
         let packed = fs::metadata(&target).unwrap().modified().unwrap();
         let library = Arc::new(Library::open(&root, &cache).unwrap());

@@ -190,7 +190,7 @@ impl FileService {
         Flow::Continue(())
     }
 
-    /// 0 means the newest build.
+    /// Whether clients of this build are served; 0 means the newest build.
     fn admits(&self, build: u32) -> bool {
         build == 0 || build == self.build
     }

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-/// Something about a player of an auth session.
+/// A value that belongs to a player of an auth session.
 pub(in crate::uru) trait OfSession {
     /// The number of the auth session.
     fn session(&self) -> u64;
 }
 
-/// Something about each of some players.
+/// One value per player.
 #[derive(Debug)]
 pub(in crate::uru) struct BySession<V> {
     by_player: HashMap<u32, V>,
@@ -23,7 +23,7 @@ impl<V> Default for BySession<V> {
 }
 
 impl<V: OfSession> BySession<V> {
-    /// Adds or replaces a player, and returns the old value.
+    /// Adds or replaces a player and returns the old value.
     pub(in crate::uru) fn insert(&mut self, player: u32, value: V) -> Option<V> {
         let session = value.session();
         let old = self.by_player.insert(player, value);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     proptest! {
-        /// A session has exactly the players that a search of all finds.
+        /// A session has exactly the players that a search of all players finds.
         #[test]
         fn players_are_found_by_session(
             steps in proptest::collection::vec((0..3_u8, 0..8_u32, 0..4_u64), 0..60),

@@ -22,7 +22,7 @@ pub(super) struct Drops {
 }
 
 impl Drops {
-    /// Counts a dropped message, and returns whether to log it.
+    /// Counts a dropped message and returns whether to log it.
     pub(super) fn is_first(&mut self, age: &str, player: u32, why: &'static str) -> bool {
         if self.since.is_some_and(|since| since.elapsed() >= EVERY) {
             self.report(age);

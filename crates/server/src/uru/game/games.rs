@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout};
-use worldwire_uru::age::{Config, Player};
-use worldwire_uru::games::{GameType, GamesConfig};
+use worldwire_uru::age::Player;
+use worldwire_uru::games::GameType;
 use worldwire_uru::types::{NetError, Uuid};
 
 use super::announcement::announcement;
@@ -22,6 +22,7 @@ use super::registry::{
 };
 use super::small_games::{GameRandom, templates};
 use crate::uru::cluster::{ClientReport, Link, NodeAges, Tenure};
+use crate::uru::config::Settings;
 use crate::uru::vault::age_states::{self, AgeRecord, Owner, PlayerIdentity};
 use crate::uru::vault::{AgeFound, Vault};
 
@@ -29,7 +30,7 @@ pub(in crate::uru) use super::registry::AgeFigures;
 
 /// How long a player may take to join an age after requesting it.
 pub(super) const FRESH: Duration = Duration::from_secs(60);
-/// How often to retry a join that meets an ending age.
+/// How many times to retry a join that meets an ending age.
 const MAX_TRIES: usize = 3;
 /// The maximum number of queued commands for an age. Beyond that, connections wait.
 const MAX_COMMANDS: usize = 256;
@@ -53,12 +54,12 @@ pub(in crate::uru) struct Presence {
 #[derive(Debug)]
 enum Ages {
     Here(Games),
-    /// At the process that leads the cluster.
+    /// The ages are in the process that leads the cluster.
     Elsewhere(Link),
 }
 
 impl Presence {
-    /// The presence of a session whose ages are at another process.
+    /// The presence of a session whose ages are in another process.
     pub(in crate::uru) fn elsewhere(link: Link, auth: u64) -> Self {
         Self { ages: Ages::Elsewhere(link), auth }
     }
@@ -165,24 +166,42 @@ pub(super) struct Membership {
     pub(super) effort: Arc<Effort>,
     /// The right of this process to run the age.
     tenure: Option<Arc<Tenure>>,
+    /// When the age last said something to the client, if it has a tenure.
+    said: Option<Instant>,
 }
 
 impl Membership {
-    /// Whether the age must say nothing more to clients.
+    /// Whether the age must send nothing more to clients.
     pub(super) fn is_over(&self) -> bool {
         self.tenure.as_ref().is_some_and(|tenure| tenure.is_over())
+    }
+
+    /// The time for [`spoke`](Self::spoke), if the age has a tenure.
+    pub(super) fn clock(&self) -> Option<Instant> {
+        self.tenure.as_ref().map(|_| Instant::now())
+    }
+
+    /// Notes that the age has said something to the client at this time.
+    pub(super) fn spoke(&mut self, at: Option<Instant>) {
+        self.said = at;
+    }
+
+    /// Logs, for a connection that has ended, when the age last said something to the client.
+    pub(super) fn log_last_word(&self) {
+        if let (Some(tenure), Some(said)) = (&self.tenure, self.said) {
+            tenure.log_last_word(self.player, said);
+        }
     }
 }
 
 impl Games {
     pub(in crate::uru) fn new(
         vault: Vault,
-        files: AgeFiles,
-        config: Config,
-        games: GamesConfig,
+        files: impl Into<Arc<AgeFiles>>,
+        settings: Settings,
         random: GameRandom,
     ) -> Self {
-        Self(Registry::new(vault, files, config, games, random))
+        Self(Registry::new(vault, files.into(), settings, random))
     }
 
     pub(super) fn registry(&self) -> &Registry {
@@ -192,6 +211,11 @@ impl Games {
     /// Metrics of all ages.
     pub(in crate::uru) fn figures(&self) -> AgeFigures {
         self.0.figures()
+    }
+
+    /// Bytes sent and received in messages between ages of different processes.
+    pub(in crate::uru) fn routed_bytes(&self) -> [u64; 2] {
+        self.0.routed_bytes()
     }
 
     /// The ages of other processes, which this one leads.
@@ -382,8 +406,8 @@ impl Games {
             let (host_serial, commands) = self.host(number, &expected.place)?;
             let (serial, effort, auth) = (self.0.next_serial(), Arc::default(), expected.auth);
             let (tenure, fence) = (expected.place.tenure.clone(), expected.place.owner.fence);
-            let effort_there = Arc::clone(&effort);
-            let membership = Membership { player, serial, commands, effort: effort_there, tenure };
+            let (there, said) = (Arc::clone(&effort), None);
+            let membership = Membership { player, serial, commands, effort: there, tenure, said };
             let commands = place.insert(membership).commands.clone();
             let (reply, replied) = oneshot::channel();
             let (player, outbox) = (member.clone(), Arc::clone(outbox));
@@ -411,7 +435,7 @@ impl Games {
         Err(NetError::AgeNotFound)
     }
 
-    /// The running age with a number. It is started if necessary.
+    /// The running age with this number. It is started if necessary.
     fn host(&self, number: u32, place: &AgeRef) -> Result<(u64, mpsc::Sender<Command>), NetError> {
         let mut tables = self.0.tables();
         if tables.is_closed {

@@ -18,7 +18,7 @@ use super::command::{Arrival, Command};
 use super::drops::Drops;
 use super::outbox::{Outbox, hand_out};
 use super::pace::Effort;
-use super::registry::{AgeRef, Registry};
+use super::registry::{AgeRef, Registry, Work};
 use super::small_games::SmallGames;
 use super::state_writer::{News, StateWriter};
 
@@ -40,6 +40,10 @@ pub(super) struct Host {
     writer: StateWriter,
     dropped: Drops,
     crowded: LogLimiter,
+    /// The number of game messages that were sent.
+    game_deliveries: u64,
+    /// The work that the metrics already include.
+    counted: Work,
     is_over: bool,
 }
 
@@ -52,7 +56,7 @@ struct Member {
 }
 
 impl Host {
-    /// Runs an age until it ends, and returns how many states could not be written.
+    /// Runs an age until it ends. Returns how many states could not be written.
     pub(super) async fn open(
         registry: Registry,
         number: u32,
@@ -90,7 +94,7 @@ impl Host {
         let (files, name) = (Arc::clone(registry.files()), place.name.clone());
         let read = spawn_blocking(move || (files.age(&name), files.descriptors()));
         let (file, descriptors) = read.await.map_err(|_| NetError::InternalError)?;
-        let config = registry.config().clone();
+        let config = registry.config();
         let mut instance =
             Instance::new(Duration::ZERO, unix(), &place.name, file, descriptors, config);
         let name = &place.name;
@@ -111,7 +115,7 @@ impl Host {
         }
         tracing::info!(name, number, states = instance.states().len(), "age started");
         if let Some(tenure) = &place.tenure {
-            tracing::debug!(number, fence = tenure.fence, "owns");
+            tenure.log_start();
         }
         Ok(Self {
             games: SmallGames::new(registry, writer.vault().clone(), serial, &place),
@@ -125,6 +129,8 @@ impl Host {
             writer,
             dropped: Drops::default(),
             crowded: LogLimiter::new(LOG_EVERY),
+            game_deliveries: 0,
+            counted: Work::default(),
             is_over: false,
         })
     }
@@ -160,6 +166,7 @@ impl Host {
                 }
             }
             self.settle();
+            self.count();
         }
         if self.must_be_silent() {
             return self.give_up();
@@ -167,6 +174,7 @@ impl Host {
         // Later joins wait for a new host.
         self.disconnect_all("the age has ended");
         self.settle();
+        self.count();
         self.dropped.report(&self.place.name);
         self.games.finish().await;
         let left = self.writer.finish().await;
@@ -178,7 +186,7 @@ impl Host {
         left
     }
 
-    /// Whether the age must say nothing more, because another process may run it now.
+    /// Whether the age must send nothing more, because another process may run it now.
     fn must_be_silent(&self) -> bool {
         self.place.is_over()
     }
@@ -188,7 +196,12 @@ impl Host {
         self.disconnect_all(LAPSED);
         self.dropped.report(&self.place.name);
         let (name, number) = (&self.place.name, self.number);
-        tracing::warn!(name, number, "age ended without saving: another process may run it now");
+        // The reason why this process's time is over is logged once, for all ages.
+        tracing::info!(
+            name,
+            number,
+            "age ended without saving: another process may be running it by now"
+        );
         0
     }
 
@@ -311,6 +324,7 @@ impl Host {
             let outbox_of = |player| self.members.get(&player).map(|member| &*member.outbox);
             let mut slow = hand_out(&mut self.instance, outbox_of);
             while let Some((player, packet)) = self.games.poll_delivery() {
+                self.game_deliveries += 1;
                 if outbox_of(player).is_some_and(|outbox| !outbox.push(packet)) {
                     slow.push(player);
                 }
@@ -327,6 +341,17 @@ impl Host {
                 return;
             }
             gone.into_iter().for_each(|(player, why)| self.disconnect(player, why));
+        }
+    }
+
+    /// Adds what was done since the last time to the metrics.
+    fn count(&mut self) {
+        let counts = self.instance.counts();
+        let messages = counts.received + counts.game_manager;
+        let done = Work { messages, deliveries: counts.delivered + self.game_deliveries };
+        if done != self.counted {
+            self.registry.worked(done.since(self.counted));
+            self.counted = done;
         }
     }
 

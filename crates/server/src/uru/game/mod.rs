@@ -1,8 +1,8 @@
 //! The game service: players meet in ages.
 //!
 //! Each running age has its own task ([`host`]), which owns a state machine of
-//! [`worldwire_uru::age`]. It starts when the first player joins, and ends when the age has been
-//! empty for as long as its age file says. Connections send it their clients' messages, and wait
+//! [`worldwire_uru::age`]. It starts when the first player joins and ends when the age has been
+//! empty for as long as its age file says. Connections send it their clients' messages and wait
 //! when it is busy. It sends messages back through a bounded queue ([`outbox`]) and never waits for
 //! a connection.
 //!
@@ -16,9 +16,9 @@
 //! Each age also has a manager of small games ([`small_games`]), to which `GameMgrMsg`s go. Its
 //! messages share the queue, the bounds and the order of the age's own.
 //!
-//! If the vault is at another process, that process chooses the node that runs an age, and may
-//! choose another one later. [`node`] carries out its orders. A node's ages and game connections say
-//! nothing more once their [tenure](super::cluster::Tenure) is over.
+//! If the vault is in another process, that process chooses the node that runs an age, and may
+//! choose another one later. [`node`] carries out its orders. A node's ages and game connections
+//! send nothing more once their [tenure](super::cluster::Tenure) is over.
 //!
 //! Persistent states are in the vault ([`age_states`](super::vault::age_states)). Changes are
 //! written in batches, a moment later; failed writes are retried ([`state_writer`]). An operator
@@ -69,7 +69,7 @@ use games::Membership;
 use pace::{Effort, Pace};
 
 /// Why a connection ends when its age's tenure is over.
-const LAPSED: &str = "another process may run this age now";
+const LAPSED: &str = "another process may be running this age by now";
 /// How many bytes are handed to the connection at once.
 const PORTION: usize = 64 << 10;
 /// How often an age learns that a silent client is still connected.
@@ -91,7 +91,7 @@ pub(super) struct GameService {
 impl GameService {
     pub(super) fn new(shared: Arc<Shared>, address: SocketAddr) -> Self {
         let (outbox, heard) = (Arc::new(Outbox::new()), Instant::now());
-        let pace = Pace::new(shared.config.game.bytes_per_second);
+        let pace = Pace::new(shared.config().game.bytes_per_second);
         Self { shared, address, outbox, taken: Vec::new(), membership: None, heard, pace }
     }
 
@@ -157,7 +157,7 @@ impl GameService {
         }
     }
 
-    /// How far the client has come, for the log.
+    /// The client's state, for the log.
     pub(super) fn state(&self) -> &'static str {
         if self.membership.is_some() { "joined" } else { "not joined" }
     }
@@ -167,7 +167,7 @@ impl GameService {
         self.outbox.news().await;
     }
 
-    /// Ends the connection if the age has closed it, or must say nothing more.
+    /// Ends the connection if the age has closed it, or must send nothing more.
     pub(super) fn notice(&self) -> Flow {
         let is_over = self.membership.as_ref().is_some_and(|membership| membership.is_over());
         let lapsed = is_over.then_some(LAPSED);
@@ -194,12 +194,19 @@ impl GameService {
         for packet in self.taken.drain(..) {
             sent(sender.send(&packet.message().into()))?;
         }
-        self.notice()
+        let said = self.membership.as_ref().and_then(|membership| membership.clock());
+        self.notice()?;
+        if let Some(membership) = &mut self.membership {
+            membership.spoke(said);
+        }
+        Flow::Continue(())
     }
 
     /// Handles the end of the connection.
     pub(super) async fn ended(&mut self) {
-        if let Some(Membership { player, serial, commands, .. }) = self.membership.take() {
+        if let Some(membership) = self.membership.take() {
+            membership.log_last_word();
+            let Membership { player, serial, commands, .. } = membership;
             // This fails if the age has ended.
             let _ = commands.send(Command::Leave { player, serial }).await;
         }

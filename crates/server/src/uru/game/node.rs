@@ -11,20 +11,24 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::command::Command;
 use super::games::{FRESH, Games};
 use super::registry::{AgeRef, ExpectedPlayer, HeldTenure, Registry, Tables};
+use super::small_games::templates;
 use crate::uru::cluster::{
     AgeOrder, AgeReport, Bus, Link, NodeEvent, NodeInfo, Routes, Tenure, Visit,
 };
 use crate::uru::vault::age_states::{AgeRecord, Owner, PlayerIdentity};
 
-/// How often to look whether the node is being drained.
+/// How often to check whether the node is being drained.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How often every age is reported, in looks.
+/// How often every age is reported, in checks.
 const REPORT_EVERY: u32 = 10;
+/// How often, in checks, the leader learns which marker games run here. This must be much shorter
+/// than the day after which the leader removes unused games.
+const KEEP_EVERY: u32 = 600;
 /// How long to remember which tenures have ended. Later orders for the same ages have other fences.
 const REMEMBER: Duration = Duration::from_secs(60);
 
 impl Games {
-    /// Carries out the leader's orders, and reports to it. Runs until the link ends.
+    /// Carries out the leader's orders and reports to it. Runs until the link ends.
     pub(in crate::uru) async fn serve_leader(self, link: Link, mut info: NodeInfo) {
         let (mut events, draining) = (link.attend(), link.draining());
         let max_players = info.max_players;
@@ -40,6 +44,7 @@ impl Games {
                         report_info(&link, &info, &mut reported);
                         self.report_all(&link);
                     }
+                    Some(NodeEvent::Restored) => self.forget_ages(),
                     Some(NodeEvent::Ordered { order, lapses }) => {
                         self.carry_out(&link, order, lapses);
                     }
@@ -51,9 +56,12 @@ impl Games {
                         self.report_running(&link);
                         self.forget_ended();
                     }
+                    if ticks % KEEP_EVERY == 0 {
+                        self.keep_games();
+                    }
                 }
             }
-            // Then the leader places no ages here.
+            // With a maximum of 0, the leader places no ages here.
             info.max_players = if *draining.borrow() { 0 } else { max_players };
             report_info(&link, &info, &mut reported);
         }
@@ -110,7 +118,7 @@ impl Games {
             return false;
         }
         let tenure = match tables.tenures.get(&number) {
-            // A delayed order. The leader has learned, or will, that this placement has ended.
+            // A delayed order. The leader knows, or will learn, that this placement has ended.
             Some(held) if held.tenure.fence > fence => return false,
             Some(held) if held.tenure.fence == fence && held.tenure.is_over() => return false,
             Some(held) if held.tenure.fence == fence => Arc::clone(&held.tenure),
@@ -135,7 +143,7 @@ impl Games {
         true
     }
 
-    /// Removes a player whose session has ended, or has another player.
+    /// Removes a player whose session has ended or now has another player.
     fn send_out(&self, number: u32, player: u32, auth: u64) {
         let mut tables = self.registry().tables();
         let is_expected = |it: &ExpectedPlayer| it.number == number && it.auth == auth;
@@ -157,7 +165,7 @@ impl Games {
         }
     }
 
-    /// Reports everything to a leader that knows nothing yet, or not all.
+    /// Reports everything to a leader that does not know everything yet.
     fn report_all(&self, link: &Link) {
         let mut tables = self.registry().tables();
         let now = Instant::now();
@@ -193,6 +201,23 @@ impl Games {
         }
     }
 
+    /// Ends all ages without saving, and forgets their fences: the vault may give them out again.
+    fn forget_ages(&self) {
+        let mut tables = self.registry().tables();
+        let numbers: Vec<_> = tables.tenures.keys().copied().collect();
+        numbers.into_iter().for_each(|number| end_age(&mut tables, number));
+        tables.tenures.clear();
+    }
+
+    /// Tells the leader which marker games run here.
+    fn keep_games(&self) {
+        let open = templates(self.registry().tables().games.values());
+        if !open.is_empty() {
+            let vault = self.registry().vault().clone();
+            tokio::spawn(async move { vault.keep_marker_games(open).await });
+        }
+    }
+
     fn forget_ended(&self) {
         let is_recent = |ended: Instant| ended.elapsed() < REMEMBER;
         self.registry().tables().tenures.retain(|_, held| held.ended.is_none_or(is_recent));
@@ -207,13 +232,13 @@ fn report_info(link: &Link, info: &NodeInfo, reported: &mut Option<NodeInfo>) {
     }
 }
 
-/// Ends the tenure of an age, and the age without saving, if it runs.
+/// Ends the tenure of an age and, if the age runs, ends it without saving.
 fn end_age(tables: &mut Tables, number: u32) {
     let Some(held) = tables.tenures.get_mut(&number) else { return };
     held.tenure.revoke();
     held.ended.get_or_insert_with(Instant::now);
     if let Some(host) = tables.hosts.remove(&number) {
-        // Its next step would notice it, too.
+        // The age's next step would notice the end, too.
         send(&host.commands, Command::Stop);
     }
 }
@@ -226,8 +251,8 @@ fn send(commands: &mpsc::Sender<Command>, command: Command) {
 }
 
 impl Registry {
-    /// Gives an age back that has ended, so that another process may run it. If a player is about to
-    /// join it, this process keeps it.
+    /// Gives back an age that has ended, so that another process may run it. If a player is about
+    /// to join it, this process keeps it.
     pub(super) fn ended(&self, place: &AgeRef) {
         let (Some(tenure), Some(link)) = (&place.tenure, self.vault().link()) else { return };
         let (number, fence) = (tenure.number, tenure.fence);
@@ -238,12 +263,13 @@ impl Registry {
         if !tables.is_closed && !tenure.is_over() && tables.expected.iter().any(is_coming) {
             return;
         }
-        let late = tenure.late();
-        tracing::debug!(number, fence, ?late, "over");
-        if tenure.is_over() {
+        let was_over = tenure.is_over();
+        // This has no effect if the tenure ended earlier.
+        tenure.revoke();
+        tenure.log_end();
+        if was_over {
             return;
         }
-        tenure.revoke();
         if let Some(held) = tables.tenures.get_mut(&number)
             && held.tenure.fence == fence
         {
@@ -255,20 +281,26 @@ impl Registry {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::net::{IpAddr, Ipv4Addr};
 
     use tokio::time::{advance, sleep, timeout};
     use worldwire_uru::file::secure::SecureKey;
+    use worldwire_uru::games::GameType;
     use worldwire_uru::types::{NetError, Uuid};
 
     use super::super::files::AgeFiles;
     use super::super::games::Membership;
     use super::super::outbox::Outbox;
+    use super::super::registry::StartedGame;
     use super::super::small_games::GameRandom;
     use super::*;
     use crate::uru::ShardConfig;
-    use crate::uru::cluster::{LocalBus, LocalLeader};
+    use crate::uru::cluster::{Joining, LocalBus, LocalLeader};
+    use crate::uru::config::Settings;
     use crate::uru::vault::Vault;
+    use crate::uru::vault::ask::{Ask as _, decoded};
+    use crate::uru::vault::markers::KeepGames;
 
     const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
     const ACCOUNT: Uuid = Uuid([3; 16]);
@@ -291,12 +323,13 @@ mod tests {
             let bus = LocalBus::new();
             let leader = LocalLeader::start(&bus, "shard", 1).await;
             let config = ShardConfig::default();
-            let link = Link::open(Arc::clone(&bus) as _, "shard", "a", 1, 100).await.unwrap();
+            let link =
+                Link::open(Arc::clone(&bus) as _, "shard", Joining::of("a", 1), 100).await.unwrap();
             let vault = Vault::elsewhere(link.clone(), &config.vault());
             let data = tempfile::tempdir().unwrap();
             let files = AgeFiles::open(data.path(), SecureKey::from_words([1; 4])).unwrap();
             let random = GameRandom::default();
-            let games = Games::new(vault, files, config.age(), config.games(), random);
+            let games = Games::new(vault, files, Settings::new(config), random);
             let info = NodeInfo { runs_ages: true, max_players: 9, ..NodeInfo::default() };
             tokio::spawn(games.clone().serve_leader(link.clone(), info));
             let mut cluster = Self { bus, leader, link, games, requests: 0, _data: data };
@@ -309,7 +342,7 @@ mod tests {
             timeout(Duration::from_secs(600), heard).await.expect("the leader hears it")
         }
 
-        /// Orders that a player is expected, whose session has the same number.
+        /// Orders the node to expect a player whose session has the same number as the player.
         fn expect(&mut self, player: u32, fence: u64) -> u64 {
             self.requests += 1;
             let visit = Visit {
@@ -444,14 +477,14 @@ mod tests {
         sleep(Duration::from_millis(501)).await;
         assert!(ann.takes_nothing());
         ann.is_closed().await;
-        // Who was expected cannot start the age again, whatever leader is found later.
+        // A player who was expected cannot start the age again, whichever leader is found later.
         cluster.leader = LocalLeader::start(&cluster.bus, "shard", 2).await;
         cluster.hears(|it| *it == AgeReport::Ended { number: NUMBER, fence: 5 }).await;
         assert_eq!(cluster.join(BOB).await.err(), Some(NetError::AgeNotFound));
         cluster.joined(BOB, 6).await;
     }
 
-    /// As when the process is stopped for a while.
+    /// The clock jumps like this when the process is suspended for a while.
     #[tokio::test(start_paused = true)]
     async fn ages_say_nothing_after_the_clock_has_jumped() {
         let mut cluster = Cluster::start().await;
@@ -459,7 +492,7 @@ mod tests {
         let commands = ann.membership.commands.clone();
         cluster.leader.fail();
         advance(Duration::from_secs(60)).await;
-        // Before any task has run again.
+        // No task has run again yet.
         assert!(ann.takes_nothing());
         let packet = super::super::announcement::announcement("Shard", "Hello").unwrap();
         commands.try_send(Command::DeliverToAll { packet: packet.clone() }).unwrap();
@@ -490,6 +523,51 @@ mod tests {
             assert!(!ann.takes_nothing() && ann.outbox.end().is_none());
         }
         cluster.joined(BOB, 5).await;
+    }
+
+    /// The restored database gives out the same fences again.
+    #[tokio::test(start_paused = true)]
+    async fn ages_start_afresh_after_a_restore_of_the_database() {
+        let mut cluster = Cluster::start().await;
+        cluster.leader.fail();
+        cluster.leader = LocalLeader::start(&cluster.bus, "shard", 9).await;
+        cluster.hears(|it| matches!(it, AgeReport::Info { .. })).await;
+        let ann = cluster.joined(ANN, 5).await;
+        cluster.leader.fail();
+        sleep(Duration::from_secs(4)).await;
+        ann.is_closed().await;
+        cluster.leader = LocalLeader::start(&cluster.bus, "shard", 3).await;
+        cluster.hears(|it| matches!(it, AgeReport::Info { .. })).await;
+        cluster.joined(ANN, 4).await;
+        cluster.expected(BOB, 4).await;
+    }
+
+    /// If the leader did not know these games, it could remove them.
+    #[tokio::test(start_paused = true)]
+    async fn the_leader_learns_which_marker_games_run() {
+        let mut cluster = Cluster::start().await;
+        let template = Uuid([8; 16]);
+        let game = |template| StartedGame {
+            host: 1,
+            place: AgeRef {
+                name: "Fern".to_owned(),
+                record: AgeRecord { age: 0, instance: Uuid([7; 16]) },
+                owner: Owner { number: NUMBER, fence: 5 },
+                tenure: None,
+            },
+            game_type: GameType::Marker,
+            template,
+            since: Instant::now(),
+            players: Vec::new(),
+        };
+        cluster.games.registry().game_joined(1, ANN, game(Some(template)));
+        cluster.games.registry().game_joined(2, BOB, game(None));
+        for _ in 0..2 {
+            let asked = timeout(Duration::from_secs(601), cluster.leader.refused());
+            let (kind, body) = asked.await.expect("the node asks");
+            let templates: BTreeSet<Uuid> = decoded(&body).unwrap();
+            assert_eq!((kind, templates), (KeepGames::KIND, [template].into()));
+        }
     }
 
     /// The last reports arrive before the process ends.

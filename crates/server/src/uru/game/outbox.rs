@@ -94,7 +94,7 @@ impl Outbox {
         self.news.notify_one();
     }
 
-    /// Ends the connection after the queued messages.
+    /// Ends the connection once the queued messages have been taken.
     pub fn close(&self, why: &'static str) {
         self.inner().closed.get_or_insert(why);
         self.news.notify_one();
@@ -114,7 +114,7 @@ impl Outbox {
         }
     }
 
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.inner().queue.is_empty()
@@ -133,7 +133,7 @@ impl Outbox {
     }
 }
 
-/// Queues all messages of an age for its members, and returns the members without room.
+/// Queues all messages of an age for its members and returns the members without room.
 pub fn hand_out<'o>(
     instance: &mut Instance,
     outbox_of: impl Fn(u32) -> Option<&'o Outbox>,
@@ -230,7 +230,7 @@ mod tests {
         unreachable!()
     }
 
-    /// Otherwise one player could lock all others out of an age.
+    /// If a full age did not fit into the queue, one player could lock all others out of it.
     #[test]
     fn joining_a_full_age_delivers_all_of_it() {
         for numbers in [0, 1, 20, 300, 9_000] {

@@ -18,7 +18,7 @@ const MESSAGES_PER_SECOND: u32 = 400;
 const CREDIT: Duration = Duration::from_secs(32);
 /// The sender's wait, as a multiple of the time that the age spent on the message.
 const EFFORT: u32 = 10;
-/// Messages that take an age less time than this are free, since the measurement would be noise.
+/// Messages that take an age less time than this are free: measuring them would yield noise.
 const LEAST_EFFORT: Duration = Duration::from_micros(200);
 /// The longest single wait: connections must notice when the shard stops.
 const LONGEST: Duration = Duration::from_secs(5);

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use worldwire_uru::age::{Config, DropKind, Packet};
-use worldwire_uru::games::{GameIds, GameManager, GameType, GamesConfig, RefusedClass};
+use worldwire_uru::games::{GameIds, GameManager, GameType, RefusedClass};
 use worldwire_uru::types::Uuid;
 
 use super::by_session::{BySession, OfSession};
@@ -18,6 +18,7 @@ use super::command::Command;
 use super::files::AgeFiles;
 use super::small_games::GameRandom;
 use crate::uru::cluster::{AgeReport, NodeAges, Routes, Tenure};
+use crate::uru::config::Settings;
 use crate::uru::vault::Vault;
 use crate::uru::vault::age_states::{self, AgeRecord, Owner, PlayerIdentity};
 
@@ -31,17 +32,18 @@ struct Inner {
     /// The ages of other processes, which this one leads.
     nodes: NodeAges,
     files: Arc<AgeFiles>,
-    config: Config,
-    games: GamesConfig,
+    settings: Settings,
     game_ids: Arc<GameIds>,
     game_random: GameRandom,
     tables: Mutex<Tables>,
     /// The way to ages of other processes.
     routes: OnceLock<Routes>,
     next: AtomicU64,
-    /// In the order of [`DropKind::ALL`].
+    messages: AtomicU64,
+    deliveries: AtomicU64,
+    /// Dropped messages by reason, in the order of [`DropKind::ALL`].
     dropped: [AtomicU64; DropKind::ALL.len()],
-    /// In the order of [`RefusedClass::ALL`].
+    /// Messages that game managers refused, in the order of [`RefusedClass::ALL`].
     refused: [AtomicU64; RefusedClass::ALL.len()],
 }
 
@@ -50,6 +52,7 @@ struct Inner {
 pub(in crate::uru) struct AgeFigures {
     pub(in crate::uru) ages: usize,
     pub(in crate::uru) players: usize,
+    pub(in crate::uru) work: Work,
     /// Dropped messages, by reason.
     pub(in crate::uru) dropped: Vec<(&'static str, u64)>,
     /// Running games, by type.
@@ -58,20 +61,39 @@ pub(in crate::uru) struct AgeFigures {
     pub(in crate::uru) refused: Vec<(&'static str, u64)>,
 }
 
+/// What ages have done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::uru) struct Work {
+    /// Messages received from clients.
+    pub(in crate::uru) messages: u64,
+    /// Messages sent to clients.
+    pub(in crate::uru) deliveries: u64,
+}
+
+impl Work {
+    /// What was done after `before`.
+    pub(super) fn since(self, before: Self) -> Self {
+        Self {
+            messages: self.messages.saturating_sub(before.messages),
+            deliveries: self.deliveries.saturating_sub(before.deliveries),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) hosts: HashMap<u32, Running>,
     /// All numbers that the auth service has given to ages.
     pub(super) numbers: HashSet<u32>,
-    /// By player.
+    /// The players who requested an age, by number.
     pub(super) expected: BySession<ExpectedPlayer>,
-    /// By player.
+    /// The players in ages, by number.
     pub(super) present: BySession<PresentPlayer>,
     /// The connections of logged-in clients, by auth session.
     pub(super) clients: HashMap<u64, ClientInfo>,
     /// The games that players are in, by ID.
     pub(super) games: BTreeMap<u32, StartedGame>,
-    /// By the age's number. Empty at the process with the vault.
+    /// The tenures, by the age's number. Empty in the process with the vault.
     pub(super) tenures: HashMap<u32, HeldTenure>,
     pub(super) is_closed: bool,
 }
@@ -107,7 +129,7 @@ pub(super) struct StartedGame {
     /// The template of a marker game.
     pub(super) template: Option<Uuid>,
     pub(super) since: Instant,
-    /// In the order of joining.
+    /// The players, in the order of joining.
     pub(super) players: Vec<u32>,
 }
 
@@ -131,20 +153,20 @@ pub(super) struct AgeRef {
     pub(super) name: String,
     /// Its nodes; 0 for an age that is not in the vault.
     pub(super) record: AgeRecord,
-    /// On whose behalf it writes.
+    /// The placement on whose behalf it writes.
     pub(super) owner: Owner,
-    /// The right of this process to run it; `None` at the process with the vault.
+    /// The right of this process to run it; `None` in the process with the vault.
     pub(super) tenure: Option<Arc<Tenure>>,
 }
 
 impl AgeRef {
-    /// Whether the age must say nothing more to clients.
+    /// Whether the age must send nothing more to clients.
     pub(super) fn is_over(&self) -> bool {
         self.tenure.as_ref().is_some_and(|tenure| tenure.is_over())
     }
 }
 
-/// The latest tenure of an age at this process.
+/// The latest tenure of an age in this process.
 #[derive(Debug)]
 pub(super) struct HeldTenure {
     pub(super) tenure: Arc<Tenure>,
@@ -178,9 +200,8 @@ impl OfSession for PresentPlayer {
 impl Registry {
     pub(super) fn new(
         vault: Vault,
-        files: AgeFiles,
-        config: Config,
-        games: GamesConfig,
+        files: Arc<AgeFiles>,
+        settings: Settings,
         game_random: GameRandom,
     ) -> Self {
         let mut first_id = [0; 4];
@@ -188,14 +209,15 @@ impl Registry {
         Self(Arc::new(Inner {
             vault,
             nodes: NodeAges::default(),
-            files: files.into(),
-            config,
-            games,
+            files,
+            settings,
             game_ids: GameIds::new(u32::from_le_bytes(first_id)).into(),
             game_random,
             tables: Mutex::default(),
             routes: OnceLock::new(),
             next: AtomicU64::default(),
+            messages: AtomicU64::default(),
+            deliveries: AtomicU64::default(),
             dropped: Default::default(),
             refused: Default::default(),
         }))
@@ -212,7 +234,7 @@ impl Registry {
 
     /// From now on, messages also go to ages of other processes.
     pub(super) fn route_over(&self, routes: Routes) {
-        // It is called once.
+        // This method is called only once.
         let _ = self.0.routes.set(routes);
     }
 
@@ -228,13 +250,15 @@ impl Registry {
         &self.0.files
     }
 
-    pub(super) fn config(&self) -> &Config {
-        &self.0.config
+    /// The rules of an age that starts now.
+    pub(super) fn config(&self) -> Config {
+        self.0.settings.current().age()
     }
 
     /// A manager for the games of one age. All share the counter of IDs.
     pub(super) fn game_manager(&self) -> GameManager {
-        GameManager::new(self.0.games.clone(), Arc::clone(&self.0.game_ids))
+        let games = self.0.settings.current().games();
+        GameManager::new(games, Arc::clone(&self.0.game_ids))
     }
 
     pub(super) fn game_random(&self) -> GameRandom {
@@ -290,7 +314,20 @@ impl Registry {
         let dropped = DropKind::ALL.iter().map(|kind| kind.name()).zip(counts).collect();
         let counts = self.0.refused.iter().map(load);
         let refused = RefusedClass::ALL.iter().map(|class| class.name()).zip(counts).collect();
-        AgeFigures { ages, players, dropped, games, refused }
+        let (messages, deliveries) = (load(&self.0.messages), load(&self.0.deliveries));
+        let work = Work { messages, deliveries };
+        AgeFigures { ages, players, work, dropped, games, refused }
+    }
+
+    /// Counts what an age has done.
+    pub(super) fn worked(&self, work: Work) {
+        self.0.messages.fetch_add(work.messages, Ordering::Relaxed);
+        self.0.deliveries.fetch_add(work.deliveries, Ordering::Relaxed);
+    }
+
+    /// Bytes in messages to and from ages of other processes.
+    pub(super) fn routed_bytes(&self) -> [u64; 2] {
+        self.0.routes.get().map(Routes::bytes).unwrap_or_default()
     }
 
     /// Records where a player is. If the player was in another age, returns that age and the serial
@@ -358,7 +395,7 @@ impl Registry {
         }
     }
 
-    /// Reports something about this node's ages. Does nothing at the process with the vault.
+    /// Reports something about this node's ages. Does nothing in the process with the vault.
     fn report(&self, report: AgeReport) {
         if let Some(link) = self.vault().link() {
             link.report_ages(report);

@@ -1,6 +1,6 @@
 //! The small games in an age: the game manager of one instance.
 //!
-//! The age's task drives it like the age itself. The vault carries out the requests of marker games
+//! The age's task drives it like the age itself. The vault carries out marker games' requests
 //! in order, one batch at a time. The answers reach players only after the commit.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -73,7 +73,7 @@ pub(super) struct SmallGames {
 pub(super) type RefusedMessage = (u32, Refused);
 
 impl SmallGames {
-    /// `vault` is the age's own handle.
+    /// An age without games. `vault` is the age's own handle.
     pub(super) fn new(registry: &Registry, vault: Vault, host: u64, place: &AgeRef) -> Self {
         Self {
             manager: registry.game_manager(),
@@ -152,7 +152,7 @@ impl SmallGames {
         }
     }
 
-    /// Waits for the vault, and passes its answers on. Cancel safe.
+    /// Waits for the vault and passes its answers on. Cancel safe.
     pub(super) async fn work(&mut self) {
         for (ticket, answer) in self.requests.work().await {
             self.manager.marker_answer(ticket, &answer);

@@ -22,14 +22,14 @@ use crate::uru::vault::{Connection, Notice, Notices, Vault};
 
 /// The delay before a failed write is retried.
 const BACK_OFF: Duration = Duration::from_secs(2);
-/// The number of recent states to remember, for telling them from others' changes.
+/// The number of recent states to remember, to distinguish them from others' changes.
 const MAX_KNOWN: usize = 4;
 /// How many times the last write is tried when the age ends.
 const LAST_TRIES: u32 = 4;
 /// The delay before the session is opened again.
 const REOPEN_AFTER: Duration = Duration::from_millis(250);
 
-/// Writes an age's states to the vault, and reports changes that others make there.
+/// Writes an age's states to the vault and reports changes that others make there.
 pub(super) struct StateWriter {
     vault: Vault,
     /// The age's filename.
@@ -136,7 +136,7 @@ impl StateWriter {
         Ok((writer, stored))
     }
 
-    /// The vault, for requests of the age.
+    /// The vault, for the age's requests.
     pub(super) fn vault(&self) -> &Vault {
         &self.vault
     }
@@ -206,7 +206,7 @@ impl StateWriter {
         None
     }
 
-    /// Starts to read what others may have changed.
+    /// Starts reading what others may have changed.
     fn read_again(&mut self) -> Option<Reading> {
         let vault = self.vault.clone();
         if mem::take(&mut self.is_lost) {
@@ -218,7 +218,7 @@ impl StateWriter {
                     sleep(REOPEN_AFTER).await;
                     match load(&vault, &name, record).await {
                         Ok(all) => break Read::All(Box::new(all)),
-                        Err(error) => tracing::debug!(name, ?error, "cannot read an age again"),
+                        Err(error) => tracing::debug!(name, ?error, "cannot reread an age's state"),
                     }
                 }
             }));
@@ -250,7 +250,7 @@ impl StateWriter {
                 (stored.sdl.map(|(_, blob)| blob), stored.settings)
             }
         };
-        // Unless this age wrote it.
+        // A state that this age wrote itself is not news.
         if let Some(blob) = age
             && !blob.is_empty()
             && !self.known.contains(&blob)
@@ -266,7 +266,7 @@ impl StateWriter {
         self.known.truncate(MAX_KNOWN);
     }
 
-    /// Starts to write all pending states.
+    /// Starts writing all pending states.
     fn save(&mut self) -> Saving {
         let (vault, record, sdl, owner) = (self.vault.clone(), self.record, self.sdl, self.owner);
         let age = self.age.take();
@@ -341,7 +341,7 @@ impl StateWriter {
         }
     }
 
-    /// Writes all pending states, and returns how many could not be written.
+    /// Writes all pending states and returns how many could not be written.
     pub(super) async fn finish(&mut self) -> usize {
         for attempt in 0..=LAST_TRIES {
             if let Some(saving) = self.saving.take() {

@@ -31,7 +31,7 @@ pub(super) const MOULARS: Server =
 /// A table of dirtsand's database. Except for `others`, moulars writes the same names in snake case.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// With its schema, as statements name it.
+    /// The name with the schema, as it appears in statements.
     pub(super) name: &'static str,
     columns: &'static str,
     /// Columns with unrelated names: in dirtsand and in moulars.
@@ -303,7 +303,7 @@ impl Exporter<'_> {
         nodes.find(|(_, node)| node.node_type == Some(kind))
     }
 
-    /// States of objects, and settings for all instances of an age. Here they are nodes.
+    /// States of objects, and settings for all instances of an age. In the dump, they are nodes.
     fn states(&mut self, servers: &HashMap<Uuid, u32>) -> (Filled, Filled) {
         let (mut objects, mut settings) = (Vec::new(), Vec::new());
         let mut taken = HashSet::new();

@@ -39,7 +39,7 @@ pub use ages::OwnAges;
 pub struct Import {
     /// The lines of a [`Dump`]. They contain password digests, which can be used like passwords.
     pub lines: Vec<String>,
-    /// Data that could not be kept, for people.
+    /// Data that could not be kept, for display.
     pub skipped: Vec<String>,
     /// What the lines contain.
     pub counts: Counts,
@@ -132,7 +132,7 @@ pub async fn import_moulars(file: &Path, descriptors: &Descriptors) -> Result<Im
 pub struct DirtsandExport {
     /// Statements for psql. They contain password digests, which can be used like passwords.
     pub statements: String,
-    /// Data that could not be kept, for people.
+    /// Descriptions of the data that could not be kept.
     pub skipped: Vec<String>,
 }
 
@@ -221,7 +221,8 @@ impl<'d> Importer<'d> {
                 return Err(at.wrong("another account's name differs only in case; rename one"));
             }
             let flags = at.number("acctflags")?.or(at.number("accountflags")?).unwrap_or(0);
-            let flags = u32::try_from(flags).map_err(|_| at.wrong("flags must have 32 bits"))?;
+            let flags =
+                u32::try_from(flags).map_err(|_| at.wrong("the flags do not fit in 32 bits"))?;
             let known = 1 | self.beta_tester | 0x1_0000;
             if flags & !known != 0 {
                 self.skipped.push(format!("account {name}: flags {:#x}", flags & !known));
@@ -347,7 +348,8 @@ impl<'d> Importer<'d> {
                 continue;
             }
             let value = at.number("points")?.unwrap_or(0);
-            let value = i32::try_from(value).map_err(|_| at.wrong("points must have 32 bits"))?;
+            let value =
+                i32::try_from(value).map_err(|_| at.wrong("the points do not fit in 32 bits"))?;
             let kind = at.unsigned("type")?.unwrap_or(0);
             let created = at.unsigned("createtime")?.unwrap_or(0);
             let score = ScoreRow { id, owner, name, kind, value, created };

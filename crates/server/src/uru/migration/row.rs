@@ -9,8 +9,8 @@ use worldwire_uru::vault::{NodeBlob, NodeType, VaultNode};
 
 use super::{Cell, MigrationError, Result, Row, plain, text_order};
 
-/// Calls a macro with all fields of a node except its number, their columns in dirtsand's database
-/// and the types of these.
+/// Calls a macro with all fields of a node except its number, with their columns in dirtsand's
+/// database and the types of the columns.
 macro_rules! node_columns {
     ($use:ident) => {
         $use! {
@@ -69,9 +69,7 @@ impl At<'_> {
     pub(super) fn unsigned(&self, column: &str) -> Result<Option<u32>> {
         let fits = |number: i64| {
             let negative = i32::try_from(number).map(i32::cast_unsigned);
-            u32::try_from(number)
-                .or(negative)
-                .map_err(|_| self.misfit(column, "a number of 32 bits"))
+            u32::try_from(number).or(negative).map_err(|_| self.misfit(column, "a 32-bit number"))
         };
         self.number(column)?.map(fits).transpose()
     }
@@ -83,7 +81,7 @@ impl At<'_> {
 
     pub(super) fn signed(&self, column: &str) -> Result<Option<i32>> {
         let fits =
-            |number| i32::try_from(number).map_err(|_| self.misfit(column, "a number of 32 bits"));
+            |number| i32::try_from(number).map_err(|_| self.misfit(column, "a 32-bit number"));
         self.number(column)?.map(fits).transpose()
     }
 

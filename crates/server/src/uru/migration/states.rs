@@ -102,7 +102,7 @@ impl Importer<'_> {
         }
     }
 
-    /// Checks that a state can be decoded; without its descriptor, only its head.
+    /// Checks that a state can be decoded. If its descriptor is missing, checks only its head.
     fn check(&mut self, state: &[u8]) -> std::result::Result<(), StateError> {
         let mut reader = Reader::new(state);
         let head = BlobHeader::decode_fields(&mut reader)?;

@@ -16,7 +16,7 @@
 //! | Player, PlayerInfo | their player, except the fields that identify it |
 //! | Age, AgeInfo, and the fields of their lists | owners, except the fields that identify the age or publish it |
 //! | SDL, devices, chronicles, and all others that a player holds | that player |
-//! | links and entries in an age's lists | owners; players in the age may add entries, and remove their own |
+//! | links and entries in an age's lists | owners; players in the age may add entries and remove their own |
 //! | AgeOwners | players may remove themselves, and add themselves to public ages, ages with them on CanVisit, and ages they just created |
 //! | CanVisit | owners; players may remove themselves, and add themselves to public ages and their own |
 //! | lists and states that the server created below Player, Age and AgeInfo | nobody may move or remove them |
@@ -37,9 +37,9 @@
 //! * the operator has opened all ages.
 //!
 //! A player who shares a book sends the other client a `plLinkToAgeMsg` through the age, and
-//! clients do not record in the vault who was offered what. But the two players must be in one age
-//! for it, so being with an owner counts as an invitation. It lasts five minutes, because either
-//! client may leave the age before the other one asks for the new age.
+//! clients do not record in the vault who was offered what. But the two players must be in the
+//! same age to do this, so being with an owner counts as an invitation. It lasts five minutes,
+//! because either client may leave the age before the other one asks for the new age.
 //!
 //! An owner's invitation puts its receiver on CanVisit, and a withdrawn invitation removes the
 //! receiver.
@@ -58,9 +58,9 @@ use super::trees::PLAYER_LISTS;
 /// The standing in an age that a change requires.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// In it, or one of its owners.
+    /// The player is in it or is one of its owners.
     Present,
-    /// One of its owners, and the age does not belong to the operator.
+    /// The player is one of its owners, and the age does not belong to the operator.
     Owner,
 }
 
@@ -252,7 +252,7 @@ impl VaultState {
             match above {
                 Some(above) if self.is_present(session, above) => return true,
                 _ if owned => return false,
-                // Shared by all players, such as a place whose instance is part of the game.
+                // All players share this age, such as a place whose instance is part of the game.
                 None => return true,
                 Some(above) => age = above,
             }
@@ -437,7 +437,7 @@ impl VaultState {
         }
     }
 
-    /// Whether a session holds a node; see the module.
+    /// Whether a session holds a node; see the module's documentation.
     fn holds(&self, session: &Session, id: u32, standing: Standing) -> bool {
         if session.is_admin() {
             return true;

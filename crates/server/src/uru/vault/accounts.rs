@@ -2,7 +2,7 @@
 //!
 //! Both digests that clients use are kept, sealed under the server's key; see
 //! [`crypt::login`](worldwire_uru::crypt::login) for what they are and why neither can be salted.
-//! Names are compared without case and cut as clients cut them.
+//! Names are compared ignoring case, and truncated as clients truncate them.
 
 use worldwire_uru::crypt::login::{
     LoginForm, PASSWORD_UNITS, PasswordHash, PasswordHashes, hashes_agree, is_email_name, verify,
@@ -272,7 +272,7 @@ impl VaultState {
         Ok(())
     }
 
-    /// Logs a session out, and notifies it of the reason.
+    /// Logs a session out and notifies it of the reason.
     pub(crate) fn kick(&mut self, connection: ConnectionId, reason: NetError) -> Outcome<()> {
         self.leave_player(connection)?;
         self.put_session(connection, Some(Session::default()));

@@ -52,7 +52,7 @@ impl AgeIndex {
     }
 }
 
-/// The instance in which a node says that its player is.
+/// The instance that a player is in, according to its node.
 fn place(entry: &Entry) -> Option<Uuid> {
     match entry.facts {
         Facts::PlayerInfo { online: true, instance, .. } => Some(instance),
@@ -134,7 +134,7 @@ mod tests {
         }
     }
 
-    /// The list is as long as asked for, however many ages and players there are.
+    /// The list is as long as requested, however many ages and players there are.
     #[test]
     fn only_listed_ages_are_examined() {
         for count in [100, 10_000] {

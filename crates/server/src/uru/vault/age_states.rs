@@ -79,7 +79,7 @@ pub(in crate::uru) struct StateChange {
     pub(in crate::uru) node: Option<u32>,
 }
 
-/// The content of a node of one of these types.
+/// The content of a node that has one of these types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AgeNode {
     /// The state of an object in an instance.
@@ -321,7 +321,7 @@ impl SaveObjects {
 /// The reply to [`Watch`].
 type Watched = (Option<(u32, Vec<u8>)>, Option<Vec<u8>>, Vec<u32>);
 
-/// Reads everything stored about an age, and lets `watcher` receive notices about it.
+/// Reads everything stored about an age and lets `watcher` receive notices about it.
 pub(in crate::uru) async fn load(
     vault: &Vault,
     watcher: u64,
@@ -366,7 +366,7 @@ impl Vault {
         Ok(self.ask(ConnectionId::NONE, read).await?.0)
     }
 
-    /// Sets the settings for all instances of an age, and tells the running ones. A variable
+    /// Sets the settings for all instances of an age and tells the running ages. A variable
     /// applies to every instance that has not changed it since. Fails with
     /// [`NetError::InvalidParameter`] if the name or the state is too long.
     pub async fn set_age_settings(&self, name: &str, state: Vec<u8>) -> Result<(), NetError> {

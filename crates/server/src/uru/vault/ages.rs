@@ -24,7 +24,7 @@ pub struct InitAge {
     pub user_name: String,
     /// Its description.
     pub description: String,
-    /// Its sequence number among ages of these names; negative for the next one.
+    /// Its sequence number among ages with these names; negative for the next one.
     pub sequence: i32,
     /// Its language; -1 for none.
     pub language: i32,
@@ -52,7 +52,7 @@ pub struct PublicAge {
     pub user_name: String,
     /// Its description.
     pub description: String,
-    /// Its sequence number among ages of these names.
+    /// Its sequence number among ages with these names.
     pub sequence: i32,
     /// Its language; -1 for none.
     pub language: i32,
@@ -197,7 +197,7 @@ impl VaultState {
             Some(user) => format!("{user}{number} {instance}"),
             None => format!("{instance}{number}"),
         };
-        // Cut off at the length of a String64.
+        // Truncate to the length of a String64.
         let mut units = 0;
         let fits = |c: &char| {
             units += c.len_utf16();

@@ -2,7 +2,7 @@
 //!
 //! A running age has its states in memory and writes them when they change, so it must end first.
 //! If it is empty, it ends and writes pending changes. Then all states are removed in one
-//! transaction, which is refused if a player has entered meanwhile.
+//! transaction, which is refused if a player has entered in the meantime.
 
 use std::time::Duration;
 
@@ -113,7 +113,7 @@ impl VaultState {
         Ok(Clearing::Done(Cleared { age, instance, filename, title, states, own_state }))
     }
 
-    /// Empties an age's SDL node, and returns whether there was a state in it.
+    /// Empties an age's SDL node and returns whether there was a state in it.
     fn clear_own_state(&mut self, age: u32) -> Outcome<bool> {
         let Some(id) = self.age_states(age) else { return Ok(false) };
         let content = self.content(id)?;

@@ -9,7 +9,7 @@ use worldwire_uru::vault::MAX_TEXT_UNITS;
 pub struct VaultConfig {
     /// The number of the first node of a new vault. Default 10,001, as on dirtsand and moulars.
     pub first_node: u32,
-    /// Whether players may change only their own nodes, and read only nodes that they can come
+    /// Whether players may change only their own nodes and read only nodes that they can come
     /// across in the game. Default true.
     pub strict: bool,
     /// The longest Text of a node, in UTF-16 units. Default 1,023.
@@ -74,13 +74,13 @@ pub enum OnDuplicate {
 /// The names of an age.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct AgeNames {
-    /// The filename: `Neighborhood`.
+    /// The filename, such as `Neighborhood`.
     pub filename: String,
-    /// The instance's name: `Hood`.
+    /// The instance's name, such as `Hood`.
     pub instance_name: String,
-    /// The name that its owner gave it: `DRC`.
+    /// The name that its owner gave it, such as `DRC`.
     pub user_name: String,
-    /// Its description: `DRC Hood`.
+    /// Its description, such as `DRC Hood`.
     pub description: String,
 }
 

@@ -75,7 +75,7 @@ fn json_of<'d, T>(
 }
 
 /// Calls a macro with all fields that can be compared and changed, and their bits, except IStrings,
-/// which are compared without case.
+/// which are compared ignoring case.
 macro_rules! with_fields {
     ($use:ident, $($arguments:expr),*) => {
         $use! { $($arguments),*;

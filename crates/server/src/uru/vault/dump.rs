@@ -1,4 +1,4 @@
-//! A whole vault as JSON lines: a backup, input for other tools, or the way to another server.
+//! A whole vault as JSON lines: a backup, input for other tools, or a transfer to another server.
 //!
 //! | line | meaning |
 //! | --- | --- |
@@ -269,7 +269,7 @@ impl Dump {
         lines.chain(refs).chain(players).chain(scores).chain(end)
     }
 
-    /// Completes the first line, whose numbers follow the highest, and the last line.
+    /// Completes the first line, with numbers after the highest ones, and the last line.
     pub(crate) fn finish(mut self) -> Self {
         let after = |id: Option<&u32>| id.map_or(1, |id| id.saturating_add(1));
         self.head.vault = Self::VERSION;

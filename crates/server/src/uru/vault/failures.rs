@@ -27,10 +27,10 @@ impl Failures {
     const WINDOW: u32 = 60;
     /// The maximum number of names and addresses to remember.
     const MAX: usize = 65_536;
-    /// The limits for an address alone and for a name alone, relative to that for both.
+    /// The limits for an address alone and for a name alone, relative to that for both combined.
     const TOGETHER: u32 = 4;
 
-    /// What a failure counts for, and the relative limit of each.
+    /// What a failure counts against, and the relative limit of each.
     fn sources(login: &Login) -> impl Iterator<Item = (Source, u32)> {
         let name = found_by(&login.name);
         let pair = Source::Pair(name.clone(), login.address);

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -22,6 +24,7 @@ pub(crate) struct VaultCopy {
     state: VaultState,
     clock: Box<dyn Fn() -> u32 + Send>,
     missed: Missed,
+    identity: Arc<AtomicU64>,
 }
 
 impl fmt::Debug for VaultCopy {
@@ -35,7 +38,12 @@ impl VaultCopy {
     pub(crate) fn new(key: ServerKey, config: VaultConfig, environment: Environment) -> Self {
         let Environment { clock, random } = environment;
         let state = VaultState::new(config, key, random);
-        Self { state, clock, missed: Missed::default() }
+        Self { state, clock, missed: Missed::default(), identity: Arc::default() }
+    }
+
+    /// The random number of the shard, as far as it was read: 0 if it has none yet.
+    pub(in crate::uru) fn identity(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.identity)
     }
 }
 
@@ -43,12 +51,16 @@ impl Copied for VaultCopy {
     type Error = VaultError;
 
     async fn load(&mut self, store: &dyn Store) -> Result<(), VaultError> {
-        load_rows(store, &mut self.state).await
+        load_rows(store, &mut self.state).await?;
+        self.identity.store(self.state.shard_id(), Ordering::Relaxed);
+        Ok(())
     }
 
     fn follow(&mut self, changes: &Changes) -> Result<(), VaultError> {
         self.missed.add(changes, self.state.graph(), Instant::now());
-        Ok(self.state.follow(changes)?)
+        self.state.follow(changes)?;
+        self.identity.store(self.state.shard_id(), Ordering::Relaxed);
+        Ok(())
     }
 
     fn forget(&mut self) {
@@ -66,8 +78,8 @@ impl Copied for VaultCopy {
 impl Vault {
     /// Serves a vault that this process has taken over.
     pub(crate) async fn lead(led: Led<VaultCopy>) -> Result<Self, VaultError> {
-        let Led { store, copy: VaultCopy { mut state, clock, missed }, position, lease, is_clean } =
-            led;
+        let Led { store, copy, position, last_epoch, lease, is_clean } = led;
+        let VaultCopy { mut state, clock, missed, .. } = copy;
         // There may have been no passwords yet when the copy was made.
         if !state.check_key(&store.settings().await?) {
             return Err(VaultError::OtherKey);
@@ -75,7 +87,7 @@ impl Vault {
         state.finish_loading()?;
         state.load_placements(store.placements().await?);
         let sessions = store.sessions().await?;
-        state.load_sessions(sessions, position.epoch, missed.into_notices());
+        state.load_sessions(sessions, last_epoch, missed.into_notices());
         let mut vault = Self::start(store, state, clock, position, Some(lease)).await?;
         vault.set_follows_failure(!is_clean);
         Ok(vault)
@@ -88,7 +100,7 @@ impl Vault {
 struct Missed(BTreeMap<Key, (Instant, Notice)>);
 
 impl Missed {
-    /// Clients may notice after this time that a connection is lost.
+    /// How long a client may take to notice that a connection is lost.
     const WINDOW: Duration = Duration::from_secs(60);
     /// The maximum number of notices. Beyond that, the oldest ones are forgotten.
     const MAX: usize = 512;

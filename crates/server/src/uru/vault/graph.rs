@@ -144,7 +144,7 @@ impl Graph {
         true
     }
 
-    /// Removes a reference, and returns its owner.
+    /// Removes a reference and returns its owner.
     pub(crate) fn unlink(&mut self, parent: u32, child: u32) -> Option<u32> {
         let owner = self.down.remove(&(parent, child))?;
         self.up.remove(&(child, parent));

@@ -8,7 +8,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value as Json;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::Instant;
 use tracing::warn;
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{NetError, Uuid};
@@ -26,6 +25,7 @@ use super::prune::Pruned;
 use super::session::{ConnectionId, Notice, Outcome};
 use super::steps::{Randomness, VaultState};
 use super::task::{Arrival, Call, Message, Reports, Task, VaultError};
+use crate::boot_clock::BootInstant;
 use crate::store::lease::{Lease, LeaseView};
 use crate::store::seal::ServerKey;
 use crate::store::{Position, Store, StoreError};
@@ -78,11 +78,13 @@ pub struct Vault {
     lease: Option<LeaseView>,
     /// The epoch in which this process claimed the database.
     epoch: u64,
-    /// Leads to the process with the vault, if it is not this one.
+    /// The random number of the shard; 0 at a node.
+    identity: u64,
+    /// The link to the process with the vault, if it is not this one.
     link: Option<Link>,
     /// Whether the previous process may still believe that it has the vault.
     follows_failure: bool,
-    /// The session by which requests of no session travel over the link.
+    /// The session that carries requests without a session over the link.
     carrier: Arc<AtomicU64>,
 }
 
@@ -92,7 +94,7 @@ impl fmt::Debug for Vault {
     }
 }
 
-/// A method for each request of operators. Its future borrows nothing.
+/// Declares a method for each operators' request. The method's future borrows nothing.
 macro_rules! requests {
     ($(
         $(#[doc = $doc:expr])*
@@ -177,7 +179,7 @@ impl Vault {
         Ok(Self::run(Task::open(store, state, clock, reports).await?, rules, reported))
     }
 
-    /// Serves a state that was read from a database which this process has claimed.
+    /// Serves a state that was read from a database that this process has claimed.
     pub(super) async fn start(
         store: Arc<dyn Store>,
         state: VaultState,
@@ -193,7 +195,7 @@ impl Vault {
 
     /// The vault of another process.
     pub(in crate::uru) fn elsewhere(link: Link, config: &VaultConfig) -> Self {
-        // Nobody receives messages: requests of operators fail.
+        // Nobody receives messages: operators' requests fail.
         let (messages, ends) = (mpsc::channel(1).0, mpsc::unbounded_channel().0);
         let (_, Reported { failing, leaving, overtaken }) = reports();
         Self {
@@ -208,24 +210,25 @@ impl Vault {
             overtaken,
             lease: None,
             epoch: 0,
+            identity: 0,
             link: Some(link),
             follows_failure: false,
             carrier: Arc::default(),
         }
     }
 
-    /// A handle for one age, whose requests of no session travel over the link by the session that
+    /// A handle for one age. Over the link, its requests without a session use the session that
     /// [`carry_by`](Self::carry_by) names.
     pub(in crate::uru) fn of_age(&self) -> Self {
         Self { carrier: Arc::default(), ..self.clone() }
     }
 
-    /// Names the session for requests of no session. Clones of this handle use it, too.
+    /// Names the session for requests without a session. Clones of this handle use it, too.
     pub(in crate::uru) fn carry_by(&self, session: &Connection) {
         self.carrier.store(session.id.0, Ordering::Relaxed);
     }
 
-    /// Leads to the process with the vault, if it is not this one.
+    /// The link to the process with the vault, if it is not this one.
     pub(in crate::uru) fn link(&self) -> Option<&Link> {
         self.link.as_ref()
     }
@@ -244,8 +247,13 @@ impl Vault {
         self.epoch
     }
 
+    /// The random number of the shard, which copies of its database have, too; 0 at a node.
+    pub(in crate::uru) fn identity(&self) -> u64 {
+        self.identity
+    }
+
     fn run(task: Task, rules: Rules, reported: Reported) -> Self {
-        let epoch = task.epoch();
+        let (epoch, identity) = (task.epoch(), task.identity());
         let (messages, inbox) = mpsc::channel(MAX_WAITING);
         let (ends, ended) = mpsc::unbounded_channel();
         tokio::spawn(task.run(inbox, ended));
@@ -265,6 +273,7 @@ impl Vault {
             overtaken,
             lease,
             epoch,
+            identity,
             link: None,
             follows_failure: false,
             carrier: Arc::default(),
@@ -278,29 +287,30 @@ impl Vault {
     }
 
     /// Whether the last batch of changes could not be committed, or the lease on a shared database
-    /// not be renewed. Empty batches test a failing database, so this ends when it accepts changes
-    /// again. For the vault of another process: that process cannot be reached.
+    /// could not be renewed. Empty batches probe a failing database, so this clears once it accepts
+    /// changes again. If another process has the vault: whether that process cannot be reached, or
+    /// reports this about its database.
     #[must_use]
     pub fn is_failing(&self) -> bool {
         match &self.link {
-            Some(link) => !link.is_member(),
+            Some(link) => !link.is_member() || link.is_failing(),
             None => self.failing.load(Ordering::Relaxed) || self.inactive_since().is_some(),
         }
     }
 
     /// Since when another process may have taken over the database; `None` while none can have.
-    pub(in crate::uru) fn inactive_since(&self) -> Option<Instant> {
+    pub(in crate::uru) fn inactive_since(&self) -> Option<BootInstant> {
         self.lease.as_ref().and_then(LeaseView::invalid_since)
     }
 
-    /// Whether clients can resume their sessions at another process.
+    /// Whether clients can resume their sessions through another process.
     #[must_use]
     pub(in crate::uru) fn keeps_sessions(&self) -> bool {
         self.keeps_sessions
     }
 
-    /// From now on, sessions that clients can resume wait for them when their connections or the
-    /// vault end: in the database, or at the process with the vault.
+    /// From now on, when connections or the vault end, sessions that clients can resume wait for
+    /// them in the database or in the process with the vault.
     pub(in crate::uru) fn hand_over(&self) {
         self.leaving.store(self.keeps_sessions, Ordering::Relaxed);
     }
@@ -388,7 +398,7 @@ impl Vault {
         let shown = Arc::clone(&self.restricted);
         let restrict = move |state: &mut VaultState| {
             let kicked = state.restrict(restricted, kick);
-            // Like the rule itself, not undone by a failed batch.
+            // Like the rule itself, this is not undone by a failed batch.
             if kicked.is_ok() {
                 shown.store(restricted, Ordering::Relaxed);
             }
@@ -427,15 +437,15 @@ impl Vault {
         self.operate(None, move |state| state.rename_player(&who, &name)).await
     }
 
-    /// The nodes with a number, an age's instance, or the name of a player or age, ignoring case.
-    /// Only a name can match several nodes.
+    /// The nodes that a word identifies: a number, an age's instance, or the name of a player or
+    /// age, ignoring case. Only a name can match several nodes.
     pub async fn nodes_called(&self, word: &str) -> Result<Vec<Named>, NetError> {
         let word = word.to_owned();
         self.operate(None, move |state| state.nodes_called(&word)).await
     }
 
-    /// The Age nodes with a number, an instance, or a name: the filename, the instance's name, or
-    /// the name that players see.
+    /// The Age nodes that a word identifies: a number, an instance, a filename, an instance's name,
+    /// or the name that players see.
     pub async fn ages_called(&self, word: &str) -> Result<Vec<Named>, NetError> {
         let word = word.to_owned();
         self.operate(None, move |state| state.ages_called(&word)).await
@@ -460,7 +470,7 @@ impl Vault {
         find(template: VaultNode<'static>) -> Vec<u32>;
             |state| state.search(&template)
 
-        /// Changes fields of a node, and notifies all sessions that watch it.
+        /// Changes fields of a node and notifies all sessions that watch it.
         ///
         /// # Errors
         /// [`NetError::VaultNodeNotFound`]; [`NetError::InvalidParameter`] for a text that is too
@@ -518,7 +528,7 @@ impl Vault {
         self.call(session, needs, move |state| ask.run(state, connection)).await
     }
 
-    /// Makes a request at the process with the vault. Returns the reply, with the number of notices
+    /// Makes a request to the process with the vault. Returns the reply, with the number of notices
     /// that were sent to the session before it.
     async fn ask_elsewhere<R: Wire>(
         &self,
@@ -529,7 +539,7 @@ impl Vault {
         let Some(link) = &self.link else { return Err(NetError::NotSupported) };
         let (reply, sent) = link.request(connection.0, kind, body).await?;
         let reply = decoded(&reply).map_err(|error| {
-            warn!(%error, kind, "a reply of the leader cannot be read");
+            warn!(%error, kind, "cannot read a reply from the leader");
             NetError::BadServerData
         });
         Ok((reply?, sent))
@@ -624,7 +634,7 @@ impl Connection {
         Ok(value)
     }
 
-    /// Makes a request of another kind at the process with the vault.
+    /// Makes a request of another kind to the process with the vault.
     pub(in crate::uru) async fn ask_leader<R: Wire>(
         &self,
         kind: u16,
@@ -654,7 +664,7 @@ impl Notices {
         Some(notice)
     }
 
-    /// Whether the vault has ended the session. Some notices may still be there.
+    /// Whether the vault has ended the session. Some notices may still be queued.
     pub(in crate::uru) fn has_ended(&self) -> bool {
         self.notices.is_closed()
     }

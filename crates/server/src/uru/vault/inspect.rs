@@ -1,4 +1,4 @@
-//! Requests of operators: viewing, changing and checking nodes.
+//! Operators' requests: viewing, changing and checking nodes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,7 +24,7 @@ pub struct TreeLine {
     pub depth: u32,
     /// The node.
     pub id: u32,
-    /// Its type: `AgeInfo`.
+    /// Its type, such as `AgeInfo`.
     #[serde(rename = "type")]
     pub kind: String,
     /// Its name, if it has one.
@@ -38,7 +38,7 @@ pub struct TreeLine {
 pub struct Finding {
     /// Whether it is a problem, or only information.
     pub problem: bool,
-    /// The kind of finding: `unreachable`.
+    /// The kind of finding, such as `unreachable`.
     pub kind: &'static str,
     /// The node, player or score.
     pub id: u32,
@@ -163,7 +163,7 @@ impl VaultState {
                 findings.push(Finding { problem: false, kind, id, text });
             }
             if let Some(kept) = loose.get(&id) {
-                // A player removed it, or created it and left before placing it.
+                // A player removed the node, or created it and left before placing it.
                 let (kind, text) = kept.map_or(LOOSE, KeptBecause::finding);
                 findings.push(Finding { problem: false, kind, id, text: text.to_owned() });
             }

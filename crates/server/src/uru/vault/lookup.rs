@@ -21,8 +21,8 @@ pub struct Named {
 }
 
 impl VaultState {
-    /// The nodes with a number, an age's instance, or the name of a player or age. Only a name can
-    /// match several.
+    /// The nodes that a word identifies: a number, an age's instance, or the name of a player or
+    /// age. Only a name can match several.
     pub(crate) fn nodes_called(&mut self, word: &str) -> Outcome<Vec<Named>> {
         if let Some(id) = word.parse().ok().filter(|id| self.graph().contains(*id)) {
             return Ok(vec![Named { id, text: String::new() }]);
@@ -37,8 +37,8 @@ impl VaultState {
         Ok(found)
     }
 
-    /// The ages with the number of an Age or AgeInfo node, an instance, or a name: the filename,
-    /// the instance's name, or the name that players see.
+    /// The ages that a word identifies: the number of an Age or AgeInfo node, an instance, a
+    /// filename, an instance's name, or the name that players see.
     pub(crate) fn ages_called(&mut self, word: &str) -> Outcome<Vec<Named>> {
         let number = word.parse().ok().and_then(|id| self.age_at(id));
         if let Some(age) = number.or_else(|| self.age_of_instance(uuid_of(word).ok()?)) {

@@ -15,7 +15,7 @@
 //!
 //! A quest stays until no MarkerGame node has named it for a day, because others may have it even if
 //! its creator has deleted it. A calibration mission has no such node; it is removed with its
-//! creator.
+//! creator. Games that run stay in any case: age nodes report theirs.
 
 #[cfg(test)]
 mod tests;
@@ -71,7 +71,7 @@ pub(super) fn facts(node: &VaultNode<'_>) -> Facts {
 }
 
 asks! {
-    /// Carries out requests of marker games in one transaction, in order.
+    /// Carries out marker games' requests in one transaction, in order.
     120 CarryOut { owner: Owner, requests: Vec<MarkerRequest> } -> Vec<MarkerAnswer>,
         owned by owner;
         |state, _id| {
@@ -86,10 +86,14 @@ asks! {
     /// Removes unused marker games. Returns how many.
     122 CleanUp { open: BTreeSet<Uuid> } -> u64;
         |state, _id| Ok(state.clean_up_markers(open)? as u64)
+
+    /// Keeps marker games that run at a node.
+    123 KeepGames { templates: BTreeSet<Uuid> } -> ();
+        |state, _id| state.keep_games(templates)
 }
 
 impl Vault {
-    /// Carries out requests of marker games in one transaction, in order. The answers come after
+    /// Carries out marker games' requests in one transaction, in order. The answers come after
     /// the commit; if it fails, all are [`MarkerAnswer::Failed`].
     pub(in crate::uru) async fn carry_out(
         &self,
@@ -100,7 +104,7 @@ impl Vault {
         match self.ask(ConnectionId::NONE, CarryOut { owner, requests }).await {
             Ok((answers, _)) => answers,
             Err(error) => {
-                tracing::warn!(?error, count, "cannot carry out requests of marker games");
+                tracing::warn!(?error, count, "cannot carry out marker games' requests");
                 vec![MarkerAnswer::Failed; count]
             }
         }
@@ -112,6 +116,15 @@ impl Vault {
         templates: BTreeSet<Uuid>,
     ) -> Result<BTreeMap<Uuid, String>, NetError> {
         Ok(self.ask(ConnectionId::NONE, NameGames { templates }).await?.0)
+    }
+
+    /// Keeps marker games that run at this node. If that fails, the next time is soon enough.
+    pub(in crate::uru) async fn keep_marker_games(&self, templates: BTreeSet<Uuid>) {
+        if let Ok((session, _notices)) = self.connect().await
+            && let Err(error) = session.ask(KeepGames { templates }).await
+        {
+            tracing::debug!(?error, "cannot keep marker games");
+        }
     }
 
     /// Removes quests that nothing has named for a day, and what belongs to deleted players. `open`
@@ -132,7 +145,7 @@ impl VaultState {
     fn try_markers(&mut self, request: &MarkerRequest) -> Outcome<MarkerAnswer> {
         match self.run(|state| state.markers(request)) {
             Err(Stop::Refused(error)) => {
-                tracing::warn!(?error, "cannot carry out a request of a marker game");
+                tracing::warn!(?error, "cannot carry out a marker game's request");
                 Ok(MarkerAnswer::Failed)
             }
             outcome => outcome,
@@ -270,6 +283,10 @@ impl VaultState {
         needed.push(node);
         needed.extend(captures);
         self.need(&needed)?;
+        // Otherwise it could be removed before its age is asked which games run.
+        if self.is_unused(node) {
+            self.change_node(node, None, VaultNode { uint32_4: Some(0), ..VaultNode::default() })?;
+        }
         let mut markers = BTreeMap::new();
         for (number, node) in nodes {
             let content = self.content(node)?;
@@ -350,7 +367,7 @@ impl VaultState {
         if !captured.insert(marker) {
             return Ok(MarkerAnswer::Nothing);
         }
-        // So that it never grows beyond the number of markers.
+        // This keeps the set from growing beyond the number of markers.
         captured.retain(|marker| self.graph().markers().marker(template, *marker).is_some());
         let blob_1 = Some(numbers(&captured));
         self.change(Some(node), VaultNode { blob_1, ..VaultNode::default() })
@@ -392,6 +409,24 @@ impl VaultState {
         let missions: Vec<_> = missions.map(|(template, _)| template).collect();
         self.drop_marker_nodes(captures);
         missions.into_iter().for_each(|template| self.remove_template(template));
+    }
+
+    /// Games count as used from now on, until they are found unused.
+    fn keep_games(&mut self, templates: &BTreeSet<Uuid>) -> Outcome<()> {
+        let index = self.graph().markers();
+        let nodes = templates.iter().filter_map(|template| index.template(*template));
+        let nodes: Vec<_> = nodes.filter(|node| self.is_unused(*node)).collect();
+        self.need(&nodes)?;
+        for node in nodes {
+            self.change_node(node, None, VaultNode { uint32_4: Some(0), ..VaultNode::default() })?;
+        }
+        Ok(())
+    }
+
+    /// Whether a template was found unused.
+    fn is_unused(&self, node: u32) -> bool {
+        let facts = self.graph().get(node).map(|entry| &entry.facts);
+        matches!(facts, Some(Facts::MarkerTemplate { unused_since: 1.., .. }))
     }
 
     fn is_quest(&self, node: u32) -> bool {
@@ -455,7 +490,7 @@ pub(super) fn marker_problems(graph: &Graph) -> Vec<(u32, &'static str, &'static
             Facts::MarkerCaptures { template, player }
                 if index.captures(template, player) != Some(id) =>
             {
-                ("marker-twice", "is a second list of what a player has captured in one game")
+                ("marker-twice", "is a second list of a player's captures in the same game")
             }
             _ => continue,
         };

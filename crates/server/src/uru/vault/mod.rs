@@ -32,8 +32,9 @@
 //!
 //! `steps` holds the data in memory and the only code that changes it, without I/O; `graph`,
 //! `interest` and `contents` are its parts; `operations`, `access`, `trees` and the modules beside
-//! this one are the rules; `task` is the loop that groups, commits and answers. `ask` says what a
-//! request is; `requests` are those of clients. `resume` hands sessions over to other processes.
+//! this one are the rules; `task` is the loop that groups, commits and answers. `ask` defines
+//! what a request is; `requests` holds those of clients. `resume` hands sessions over to other
+//! processes.
 
 mod access;
 mod accounts;

@@ -1,4 +1,4 @@
-//! Property tests: the state against a naive model, which finds everything by walking.
+//! Property tests that compare the state with a naive model, which finds everything by walking.
 
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
@@ -236,7 +236,7 @@ impl Both {
                 }
             }
             Step::Unlink(parent, child) => {
-                // Usually an existing one.
+                // Usually picks an existing reference.
                 let refs: Vec<_> = self.model.refs.keys().copied().collect();
                 let (parent, child) = match refs.get(parent % (refs.len() + 1)) {
                     Some(reference) => *reference,

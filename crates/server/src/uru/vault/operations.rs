@@ -1,4 +1,4 @@
-//! Requests of clients about nodes.
+//! Clients' requests about nodes.
 
 use worldwire_uru::message::NodeRef;
 use worldwire_uru::types::{NetError, Uuid};
@@ -184,7 +184,7 @@ impl VaultState {
     }
 
     /// Checks that a player may create this many more nodes. Nodes that belong to no tree have a
-    /// limit of their own, because clients create nodes before they place them. Fails with
+    /// separate limit, because clients create nodes before they place them. Fails with
     /// [`NetError::VaultNodeAccessViolation`].
     pub(crate) fn check_room(&self, player: u32, more: usize) -> Result<(), NetError> {
         let most = self.config().max_nodes;

@@ -58,13 +58,13 @@ pub enum RemoveError {
         "is in [ages] of shard.toml, so the next start would create it again; remove it there first"
     )]
     Configured,
-    /// It is one of the standard ages, which the next start would create again.
+    /// The age is one of the standard ages, which the next start would create again.
     #[error(
         "is one of the game's standard ages, which every start creates; to remove it, set \
         standard = false in [ages] of shard.toml and restart first"
     )]
     Standard,
-    /// It cannot be cleared.
+    /// The age cannot be cleared.
     #[error(transparent)]
     Clear(#[from] ClearError),
 }

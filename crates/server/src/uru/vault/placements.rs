@@ -42,7 +42,7 @@ wire_struct! {
 }
 
 impl Placement {
-    /// The row of the database. `None` if a name is too long for one, which no name is.
+    /// The database row. `None` if a name is too long for a row, which never happens.
     pub(in crate::uru::vault) fn row(&self, number: u32) -> Option<PlacementRow> {
         Some(PlacementRow { number, data: encoded(self).ok()? })
     }
@@ -68,7 +68,7 @@ pub(in crate::uru) struct PlacedAge {
     pub(in crate::uru) placed: Option<(u32, Placement)>,
 }
 
-/// The wish of a session for an age.
+/// A session's request for an age.
 pub(in crate::uru) struct Wanted<'w> {
     /// The age's filename.
     pub(in crate::uru) filename: &'w str,
@@ -134,7 +134,7 @@ impl Vault {
         self.operate(None, end).await
     }
 
-    /// The players among these that are not online.
+    /// The players among these who are not online.
     pub(in crate::uru) async fn offline(&self, players: Vec<u32>) -> Result<Vec<u32>, NetError> {
         let offline = move |state: &mut VaultState| {
             let players = players.iter().copied();
@@ -158,7 +158,7 @@ impl VaultState {
         }
     }
 
-    /// Lets a session's player into an age, and finds or makes its placement.
+    /// Lets a session's player into an age and finds or makes its placement.
     pub(in crate::uru::vault) fn place_age(
         &mut self,
         connection: ConnectionId,
@@ -182,15 +182,7 @@ impl VaultState {
             (None, candidate) if is_here(found, candidate.is_none()) => None,
             (None, None) => None,
             (None, Some(Candidate { node, process })) => {
-                let fence = self.make_fence()?;
-                let number = match found.age {
-                    0 => FIRST_PLACED | u32::try_from(fence % 0x4000_0000).unwrap_or_default(),
-                    age => age,
-                };
-                if self.placement(number).is_some() {
-                    // After a billion temporary ages.
-                    return Err(NetError::InternalError.into());
-                }
+                let (number, fence) = self.make_number(found.age)?;
                 let (node, process) = (node.clone(), *process);
                 let filename = filename.to_owned();
                 let placement = Placement { fence, node, process, instance, filename };
@@ -199,6 +191,22 @@ impl VaultState {
             }
         };
         Ok(PlacedAge { found, identity, placed })
+    }
+
+    /// The number and the fence of a new placement. `age` is 0 if the age is not in the vault.
+    fn make_number(&mut self, age: u32) -> Outcome<(u32, u64)> {
+        // A temporary age may still have the number that belongs to the first of these fences.
+        for _ in 0..=self.placements().len() {
+            let fence = self.make_fence()?;
+            let number = match age {
+                0 => FIRST_PLACED | u32::try_from(fence % 0x4000_0000).unwrap_or_default(),
+                age => age,
+            };
+            if self.placement(number).is_none() {
+                return Ok((number, fence));
+            }
+        }
+        Err(NetError::InternalError.into())
     }
 
     /// Ends a placement, unless there is a later one.
@@ -254,7 +262,7 @@ mod tests {
         Candidate { node: "a".to_owned(), process }
     }
 
-    /// Where a temporary age is, which does not run in this process.
+    /// The placement of a temporary age that does not run in this process.
     fn place(
         state: &mut VaultState,
         instance: Uuid,
@@ -278,7 +286,7 @@ mod tests {
         let over = Some((number, first.fence));
         let (other, second) = place(&mut state, instance, Some(&node(2)), over).unwrap();
         assert!(second.process == 2 && second.fence > first.fence && other != number);
-        // What is over already changes nothing.
+        // A placement that is already over changes nothing.
         let same = place(&mut state, instance, Some(&node(1)), over);
         assert_eq!(same, Some((other, second)));
     }

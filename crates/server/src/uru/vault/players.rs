@@ -1,8 +1,8 @@
 //! Players: the register of their names, and which of them are active where.
 //!
 //! Clients send the name of a player who chats as a `SafeString`. In that form, a text whose first
-//! byte is above 0x7f cannot be told from one that is not inverted: clients would misread it, or
-//! crash. So a name begins with an ASCII character.
+//! byte is above 0x7f cannot be distinguished from one that is not inverted: clients would misread
+//! it, or crash. So a name begins with an ASCII character.
 
 use worldwire_core::text::is_hostile;
 use worldwire_uru::types::{NetError, TermStr, Uuid};
@@ -31,9 +31,9 @@ pub struct Kicked {
 pub struct Renamed {
     /// Its number.
     pub player: u32,
-    /// The name before.
+    /// The old name.
     pub old: String,
-    /// The name now, without superfluous spaces.
+    /// The new name, without superfluous spaces.
     pub new: String,
     /// The AgeInfo nodes of the player's ages that had the old name, too.
     pub ages: Vec<u32>,
@@ -48,14 +48,14 @@ const NAME_UNITS: usize = 40;
 const NAME_CHARACTERS: usize = 3;
 /// The rule for players' names, as the end of a sentence.
 pub(crate) const NAME_RULE: &str = "\
-     must begin with an ASCII character, because clients crash on chat from other names, have at \
-     least 3 characters other than spaces, be at most 39 UTF-16 units long, and contain no control \
-     or invisible characters";
+     must have at least 3 characters other than spaces, at most 39 UTF-16 units, and no control or \
+     invisible characters, and must begin with an ASCII character, because clients crash on chat from \
+     other names";
 /// The place shown for a player who is in no age.
 const LOBBY: &str = "Lobby";
 
 impl VaultState {
-    /// `AcctSetPlayerRequest`. 0 means no player, which always succeeds.
+    /// `AcctSetPlayerRequest`. 0 means no player; choosing that always succeeds.
     pub(crate) fn set_player(&mut self, connection: ConnectionId, player: u32) -> Outcome<()> {
         let session = self.logged_in(connection)?.clone();
         if player == 0 {
@@ -65,7 +65,7 @@ impl VaultState {
             return Err(NetError::PlayerNotFound.into());
         }
         match self.connection_of(player) {
-            // Its client did not come back with its token.
+            // The other session's client did not come back with its token.
             Some(other) if self.is_waiting(other) => self.disconnect(other)?,
             Some(other) if other != connection => match self.config().on_duplicate {
                 OnDuplicate::Refuse => return Err(NetError::LoggedInElsewhere.into()),
@@ -100,7 +100,7 @@ impl VaultState {
         self.show_player(player, true, LOBBY, Uuid::ZERO)
     }
 
-    /// Ends a session, and takes its player offline.
+    /// Ends a session and takes its player offline.
     pub(crate) fn disconnect(&mut self, connection: ConnectionId) -> Outcome<()> {
         if self.sessions().contains_key(&connection) {
             self.leave_player(connection)?;
@@ -282,7 +282,7 @@ impl VaultState {
         Ok(Renamed { player: id, old, new, ages, online: self.connection_of(id).is_some() })
     }
 
-    /// The player with a number or a name.
+    /// The player with this number or name.
     fn player_called(&self, who: &str) -> Option<u32> {
         let number = who.parse().ok().filter(|id| self.players().contains(*id));
         number.or_else(|| self.players().named(who))

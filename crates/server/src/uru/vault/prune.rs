@@ -38,13 +38,13 @@ pub struct Pruned {
 /// Why a node that belongs to no tree stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeptBecause {
-    /// It owns scores, belongs to an existing player or age, or other servers need it.
+    /// The node owns scores, belongs to an existing player or age, or is needed by other servers.
     Needed,
-    /// Its creator is online.
+    /// The node's creator is online.
     Online,
-    /// It changed within the last hour.
+    /// The node changed within the last hour.
     Recent,
-    /// It is below a node that stays.
+    /// The node is below a node that stays.
     Below,
 }
 
@@ -121,7 +121,7 @@ impl VaultState {
         loose
     }
 
-    /// Whether a node belongs to no tree, although it should be.
+    /// Whether a node belongs to no tree, although it should.
     fn is_loose(&self, id: u32) -> bool {
         let kind = self.graph().kind(id);
         kind.is_some_and(|kind| !stands_alone(kind)) && !self.interests().is_placed(id)
@@ -131,7 +131,7 @@ impl VaultState {
         let entry = self.graph().get(id)?;
         let stands_for = match &entry.facts {
             Facts::PlayerInfo { player, .. } => self.players().contains(*player),
-            // Other servers keep it outside all trees, and need it after an export.
+            // Other servers keep it outside all trees and need it after an export.
             Facts::List { kind: folder::ALL_PLAYERS } => entry.kind == NodeType::PlayerInfoList,
             Facts::AgeInfo(info) => self.graph().kind(info.age) == Some(NodeType::Age),
             _ => false,

@@ -1,4 +1,4 @@
-//! The requests of clients: methods of [`Connection`], and the values that they send to the vault.
+//! Clients' requests: methods of [`Connection`], and the values that they send to the vault.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::trees::AgeNodes;
 use crate::store::ScoreRow;
 
 /// The player that an encoded `AcctSetPlayerRequest` or `PlayerDeleteRequest` is about, and whether
-/// it chooses that player.
+/// the request chooses that player.
 pub(in crate::uru) fn named_player(kind: u16, body: &[u8]) -> Option<(u32, bool)> {
     match kind {
         SetPlayer::KIND => decoded(body).ok().map(|SetPlayer { player }| (player, true)),

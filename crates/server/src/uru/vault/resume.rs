@@ -1,8 +1,9 @@
 //! Sessions that outlive their connection or their process.
 //!
 //! While a process serves the shard, [`Reconnections`](crate::uru::auth::Reconnections) moves
-//! sessions to new connections. If processes share the database, it also holds the session of every client that can reconnect.
-//! A process that takes over reads them, and each *waits* for its client: the player stays online.
+//! sessions to new connections. If processes share the database, the database also holds the
+//! session of every client that can reconnect. A process that takes over reads these sessions, and
+//! each *waits* for its client: the player stays online.
 //! The client connects again with the token that it got from the previous process, as it does after
 //! any lost connection, and its session moves to the new connection. After a while, sessions whose
 //! clients did not return end.
@@ -71,7 +72,7 @@ asks! {
             Ok(())
         }
 
-    /// Resumes a waiting session, if there is one for this ticket, on a new connection, which has
+    /// Resumes the session that waits for this ticket, if there is one, on a new connection with
     /// a new ticket.
     131 Resume { presented: Ticket, new: Option<Ticket> } -> Option<Resumed>;
         |state, id| state.resume(id, presented, *new)
@@ -82,7 +83,7 @@ asks! {
 }
 
 impl Connection {
-    /// Lets the client resume this session at the process that takes over from this one.
+    /// Lets the client resume this session through the process that takes over from this one.
     pub(in crate::uru) async fn keep_ticket(&self, ticket: Option<Ticket>) -> Result<(), NetError> {
         self.ask(KeepTicket { ticket }).await
     }
@@ -112,22 +113,21 @@ impl Vault {
 
 impl VaultState {
     /// Stores sessions from now on. Those that the previous process stored wait for their clients,
-    /// which may have missed some notices. `epoch` is that of this process. Call this after
+    /// which may have missed some notices. `last_epoch` is that of the previous process. Call this after
     /// [`finish_loading`](VaultState::finish_loading).
     pub(super) fn load_sessions(
         &mut self,
         rows: Vec<(u64, SessionRow)>,
-        epoch: u64,
+        last_epoch: u64,
         missed: Vec<Notice>,
     ) {
         self.keep_sessions(missed);
         for (written, row) in rows {
             let connection = ConnectionId(row.connection);
             // Earlier sessions belong to clients that gave up long ago.
-            let is_last = written.checked_add(1) == Some(epoch);
-            let session = decoded::<Session>(&row.data).ok().filter(|_| is_last);
+            let session = decoded::<Session>(&row.data).ok().filter(|_| written == last_epoch);
             match session.filter(|session| self.can_wait(session)) {
-                // It is stored again, in this epoch.
+                // The session is stored again, in this epoch.
                 Some(session) => self.put_waiting(connection, session),
                 None => self.stage(Change::DeleteSession(row.connection)),
             }
@@ -271,7 +271,7 @@ mod tests {
     /// The next process, with a session that waits for its client.
     fn after(stored: &Changes, missed: Vec<Notice>) -> VaultState {
         let mut state = next(stored);
-        state.load_sessions(rows(stored, EPOCH), EPOCH + 1, missed);
+        state.load_sessions(rows(stored, EPOCH), EPOCH, missed);
         state
     }
 
@@ -346,7 +346,7 @@ mod tests {
         let mut state = empty();
         state.follow(&stored).unwrap();
         state.finish_loading().unwrap();
-        state.load_sessions(rows(&stored, EPOCH), EPOCH + 1, Vec::new());
+        state.load_sessions(rows(&stored, EPOCH), EPOCH, Vec::new());
         let info = state.graph().child(player, NodeType::PlayerInfo, None).unwrap();
         assert_eq!(state.run(VaultState::end_waiting), Err(Stop::Need(vec![info])));
     }
@@ -360,14 +360,14 @@ mod tests {
         let without_account: Changes =
             without_account.map(|(key, change)| (key.clone(), change.clone())).collect();
         let damaged = vec![(EPOCH, SessionRow { connection: OLD.0, data: vec![1, 2, 3] })];
-        for (mut state, rows, epoch) in [
-            (next(&stored), rows.clone(), EPOCH + 2),
-            (next(&stored), rows.clone(), EPOCH),
-            (next(&stored), damaged, EPOCH + 1),
-            (next(&without_account), rows, EPOCH + 1),
+        for (mut state, rows, last_epoch) in [
+            (next(&stored), rows.clone(), EPOCH + 1),
+            (next(&stored), rows.clone(), EPOCH - 1),
+            (next(&stored), damaged, EPOCH),
+            (next(&without_account), rows, EPOCH),
         ] {
-            state.load_sessions(rows, epoch, Vec::new());
-            assert!(!state.sessions().contains_key(&OLD), "epoch {epoch}");
+            state.load_sessions(rows, last_epoch, Vec::new());
+            assert!(!state.sessions().contains_key(&OLD), "epoch {last_epoch}");
             assert_eq!(state.staged()[&Key::Session(OLD.0)], Change::DeleteSession(OLD.0));
         }
     }
@@ -385,7 +385,7 @@ mod tests {
         assert_eq!(state.settle(), [(NEW, changed(player)), (NEW, added)]);
     }
 
-    /// They have no connection that takes notices.
+    /// Waiting sessions have no connection that takes notices.
     #[test]
     fn notices_are_kept_for_waiting_sessions() {
         let (player, stored) = before();
@@ -394,7 +394,7 @@ mod tests {
         state.settle();
         state.notify(player, changed(2));
         assert_eq!(state.settle(), [(OLD, changed(2))]);
-        // In the batch in which it returns.
+        // This notice is in the batch in which the session returns.
         state.notify(player, changed(3));
         resume(&mut state, ticket(1, 1)).unwrap();
         let told: Vec<_> = state.settle().into_iter().filter(|(to, _)| *to == NEW).collect();

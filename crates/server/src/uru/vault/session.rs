@@ -12,9 +12,9 @@ use super::resume::Ticket;
 /// Why a request has no result yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// It was refused.
+    /// The request was refused.
     Refused(NetError),
-    /// The contents of these nodes must be loaded, and the request run again.
+    /// The contents of these nodes must be loaded, and the request must be run again.
     Need(Vec<u32>),
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Session {
     pub(crate) made: Vec<u32>,
     /// The age that it left last, and when.
     pub(crate) left: (u32, u32),
-    /// What the client needs to resume it at another process.
+    /// What the client needs to resume it through another process.
     pub(crate) ticket: Option<Ticket>,
 }
 

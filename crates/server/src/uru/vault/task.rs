@@ -7,7 +7,7 @@
 //! refused.
 //!
 //! If a batch had no effect, the database is regarded as failing until a commit succeeds. An empty
-//! batch tests it now and then, so that its recovery is noticed even without requests.
+//! batch tests it periodically, so that its recovery is noticed even without requests.
 //!
 //! If another process has taken over the database, nothing is in doubt: this vault ends.
 //!
@@ -35,7 +35,7 @@ use crate::store::{Changes, Position, Store, StoreError};
 /// Why a vault cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
-    /// The database.
+    /// The database cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The database has rows that this server would not have written.
@@ -165,14 +165,14 @@ const BACK_OFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(
 const PAGE: u32 = 2_000;
 
 impl Task {
-    /// Claims and reads the database, and creates the shard's own ages if they are missing.
+    /// Claims and reads the database and creates the shard's own ages if they are missing.
     pub(crate) async fn open(
         store: Arc<dyn Store>,
         mut state: VaultState,
         clock: Box<dyn Fn() -> u32 + Send>,
         reports: Reports,
     ) -> Result<Self, VaultError> {
-        // Before anything is read: from here on nobody else can change it.
+        // Claim before reading anything: from here on, nobody else can change the database.
         let position = store.claim().await?;
         load_rows(&*store, &mut state).await?;
         state.finish_loading()?;
@@ -180,7 +180,7 @@ impl Task {
         Self::start(store, state, clock, position, None, reports).await
     }
 
-    /// Uses a state that was read from a database which this process has claimed. Creates the
+    /// Uses a state that was read from a database that this process has claimed. Creates the
     /// shard's own ages if they are missing.
     pub(crate) async fn start(
         store: Arc<dyn Store>,
@@ -230,6 +230,11 @@ impl Task {
     /// The epoch in which this process claimed the database.
     pub(crate) fn epoch(&self) -> u64 {
         self.position.epoch
+    }
+
+    /// The random number of the shard.
+    pub(crate) fn identity(&self) -> u64 {
+        self.state.shard_id()
     }
 
     /// Answers requests until the vault is closed or all handles are dropped.
@@ -327,7 +332,7 @@ impl Task {
         let needs = requests.iter().filter_map(|request| request.needs());
         let lacking: Vec<_> = needs.filter(|id| self.state.lacks(*id)).collect();
         if !lacking.is_empty() {
-            // If this fails, the requests that need them will load them again.
+            // If this fails, the requests that need these contents will load them again.
             let _ = self.load(&lacking).await;
         }
         let gone = std::mem::take(&mut self.gone);
@@ -498,7 +503,7 @@ async fn lease_ended(lease: &mut Option<Lease>) -> Arc<StoreError> {
 }
 
 /// Finds out whether the batch after `last`, whose commit failed, took effect. Refuses all requests
-/// meanwhile.
+/// until then.
 ///
 /// # Errors
 /// [`StoreError::Overtaken`]: in another epoch, a higher batch number says nothing about this
@@ -553,7 +558,7 @@ impl Arrivals {
     }
 }
 
-/// Waits for a future, and refuses all requests meanwhile.
+/// Waits for a future and refuses all requests in the meantime.
 async fn refusing<T>(
     inbox: &mut mpsc::Receiver<Message>,
     error: NetError,

@@ -1,4 +1,4 @@
-//! A vault for simulations of what happens around it: its batches always succeed.
+//! A vault for simulations of its surroundings: its batches always succeed.
 
 use std::fmt;
 
@@ -61,6 +61,19 @@ impl TestVault {
         }
         state.settle();
         Self(state)
+    }
+
+    /// A vault as [`new`](Self::new) makes it, with these placements.
+    pub(in crate::uru) fn restored(
+        instances: &[Uuid],
+        players: u64,
+        placements: &[(u32, Placement)],
+    ) -> Self {
+        let mut vault = Self::new(instances, players);
+        for (number, placement) in placements {
+            vault.0.load_placement(*number, placement.clone());
+        }
+        vault
     }
 
     /// Lets the player of a session into an age.

@@ -1,4 +1,4 @@
-//! Trees that the server itself creates and deletes: the System tree, ages, players.
+//! Trees that the server itself creates and deletes: the System tree, ages and players.
 
 use worldwire_uru::types::{TermStr, Uuid};
 use worldwire_uru::vault::{NodeBlob, NodeType, VaultNode};
@@ -41,8 +41,8 @@ struct Maker {
 }
 
 impl VaultState {
-    /// Creates what every shard has, unless it exists: the System tree, the city, a neighbourhood,
-    /// and the static ages.
+    /// Creates what every shard has, unless it exists: its identity, the System tree, the city, a
+    /// neighbourhood, and the static ages.
     pub(crate) fn found(&mut self) -> Outcome<()> {
         if self.system() == 0 {
             let nobody = Maker { account: Uuid::ZERO, player: 0 };
@@ -60,6 +60,7 @@ impl VaultState {
         for age in self.config().static_ages.clone() {
             self.static_age(&age)?;
         }
+        self.identify();
         Ok(())
     }
 
@@ -89,7 +90,7 @@ impl VaultState {
         Ok(info)
     }
 
-    /// At most `most` AgeInfos that a start takes for this age.
+    /// At most `most` AgeInfos that a start would use for this age.
     pub(super) fn find_static(&self, age: &StaticAge, most: usize) -> Vec<u32> {
         // An instance is one age, whatever its name.
         let template = match age.instance {

@@ -1,4 +1,4 @@
-//! Databases for tests of stores, here and of other crates.
+//! Databases for tests of stores, in this crate and in others.
 
 #![allow(dead_code, reason = "each test uses its part")]
 #![allow(clippy::unwrap_used, reason = "these are tests")]
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-/// The server of all databases of this process.
+/// The server that holds all databases of this process.
 static SERVER: OnceLock<Option<Postgres>> = OnceLock::new();
 
 /// A test's private database, deleted when this is dropped.
@@ -33,7 +33,7 @@ impl Database {
         Some(Self { folder: tempfile::tempdir().unwrap(), url: Some(url) })
     }
 
-    /// Ends the PostgreSQL server as a crash does, and starts it again.
+    /// Ends the PostgreSQL server as a crash does and starts it again.
     pub(crate) fn crash_server(&self) {
         let server = SERVER.get().and_then(Option::as_ref).unwrap();
         let [data, log] = ["data", "log"].map(|name| server.folder.join(name));
@@ -41,7 +41,7 @@ impl Database {
         server.run("pg_ctl", &[&["-D", path(&data), "-l", path(&log)], &how[..]].concat());
     }
 
-    /// Runs SQL on a PostgreSQL server, and returns the values of its rows, one row per line.
+    /// Runs SQL on a PostgreSQL server and returns the values of its rows, one row per line.
     pub(crate) fn sql(&self, sql: &str) -> String {
         let mut command = Command::new(binaries().unwrap().join("psql"));
         command.arg(self.url.as_deref().unwrap()).args(["-qAtX", "-v", "ON_ERROR_STOP=1"]);
@@ -51,7 +51,7 @@ impl Database {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Restores a dump of a PostgreSQL database as another one, and returns its URL.
+    /// Restores a dump of a PostgreSQL database as another one and returns its URL.
     pub(crate) fn restore_dump(&self) -> String {
         let url = self.url.as_deref().unwrap();
         let dump = self.folder.path().join("dump.sql");

@@ -24,11 +24,17 @@ pub(crate) enum Way {
     HeldAfterOne,
     /// Open, but slow.
     Slow,
+    /// Held on connections that have renewed the lease or committed a batch. Others, over which the
+    /// process reads, are open.
+    WritesHeld,
     Held,
     Cut,
 }
 
-/// How long a slow way takes, for up to 64 KiB.
+/// Parts of statements that only connections for writing send.
+const WRITES: [&[u8]; 2] = [b"ww_commit", b"UPDATE lease"];
+
+/// How long up to 64 KiB take in a slow direction.
 const SLOWNESS: Duration = Duration::from_millis(150);
 
 /// The server that a proxy forwards to.
@@ -132,34 +138,37 @@ async fn join(
     [requests, answers]: [watch::Receiver<Way>; 2],
 ) -> io::Result<()> {
     let (from_client, to_client) = client.split();
-    // Both connections end with either direction.
+    // When either direction ends, both connections end.
     tokio::select! {
         ended = pump(from_client, to_server, requests) => ended,
         ended = pump(from_server, to_client, answers) => ended,
     }
 }
 
-/// Forwards bytes while the way is open.
+/// Forwards bytes while the direction is open.
 async fn pump(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     mut way: watch::Receiver<Way>,
 ) -> io::Result<()> {
     let mut bytes = vec![0; 64 << 10];
-    let mut has_passed = false;
+    let (mut has_passed, mut writes) = (false, false);
     loop {
         let read = tokio::select! {
             read = from.read(&mut bytes) => read?,
             _ = way.wait_for(|way| *way == Way::Cut) => return Ok(()),
         };
+        let says = |part: &[u8]| bytes[..read].windows(part.len()).any(|found| found == part);
+        writes = writes || WRITES.iter().any(|part| says(part));
         let passes = |way: &Way| match way {
             Way::Open | Way::Slow => true,
+            Way::WritesHeld => !writes,
             Way::HeldAfterOne => !has_passed,
             Way::Held | Way::Cut => false,
         };
         let found = way.wait_for(|way| passes(way) || *way == Way::Cut).await.map(|way| *way);
         match found {
-            Ok(Way::Open) => has_passed = false,
+            Ok(Way::Open | Way::WritesHeld) => has_passed = false,
             Ok(Way::Slow) => tokio::time::sleep(SLOWNESS).await,
             Ok(Way::HeldAfterOne) => has_passed = true,
             _ => return Ok(()),

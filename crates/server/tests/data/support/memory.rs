@@ -1,4 +1,4 @@
-//! A database in memory, with faults.
+//! An in-memory database that injects faults.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -14,15 +14,15 @@ use worldwire_server::store::{
 /// The outcome of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It takes a second, and takes effect.
+    /// The commit takes a second and takes effect.
     Slow,
-    /// It is refused.
+    /// The commit is refused.
     Refused,
-    /// It takes effect, but its answer is lost.
+    /// The commit takes effect, but its answer is lost.
     Lost,
-    /// It never ends, and has no effect.
+    /// The commit never ends and has no effect.
     Hangs,
-    /// It never ends, but takes effect.
+    /// The commit never ends, but takes effect.
     HangsAfter,
 }
 
@@ -37,17 +37,17 @@ pub(crate) enum Moment {
 
 type Stage = mpsc::UnboundedSender<(Moment, oneshot::Sender<()>)>;
 
-/// See the module.
+/// See the module's documentation.
 pub(crate) struct Memory {
     pub(crate) rows: Mutex<Changes>,
     position: Mutex<Position>,
     faults: Mutex<VecDeque<Fault>>,
-    /// How often the position cannot be read.
+    /// How many more times the position cannot be read.
     pub(crate) unreachable: Mutex<u32>,
     pub(crate) commits: Mutex<u32>,
     /// Whether nodes cannot be read.
     pub(crate) unreadable: Mutex<bool>,
-    /// The other process at the moments of this epoch's next commit.
+    /// The epoch whose commits are watched, and where their moments are sent.
     stage: Mutex<Option<(u64, Stage)>>,
     questions: Mutex<u32>,
 }
@@ -68,7 +68,7 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// The next commit has this fault.
+    /// Gives the next commit this fault.
     pub(crate) fn next(&self, fault: Fault) {
         self.faults.lock().unwrap().push_back(fault);
     }
@@ -77,14 +77,15 @@ impl Memory {
         *self.position.lock().unwrap()
     }
 
-    /// Another process claims the database and commits batches.
+    /// Lets another process claim the database and commit this many batches.
     pub(crate) fn other_writer(&self, batches: u64) {
         let mut position = self.position.lock().unwrap();
         position.epoch += 1;
         position.batch += batches;
     }
 
-    /// The moments of commits in the current epoch. Each waits until its receiver answers.
+    /// The moments of commits in the current epoch. A commit waits at each of them until the
+    /// receiver answers.
     pub(crate) fn moments(&self) -> mpsc::UnboundedReceiver<(Moment, oneshot::Sender<()>)> {
         let (stage, moments) = mpsc::unbounded_channel();
         *self.stage.lock().unwrap() = Some((self.position().epoch, stage));

@@ -1,4 +1,4 @@
-//! Shared by the tests of databases.
+//! Code shared by the tests of databases.
 
 mod database;
 mod gate;
@@ -38,7 +38,7 @@ pub(crate) fn key() -> ServerKey {
     ServerKey::from_bytes(&[7; 32])
 }
 
-/// A connection that has logged in. Its password is the name.
+/// Connects and logs in. The password is the account's name.
 pub(crate) async fn log_in(vault: &Vault, name: &str) -> (Connection, Notices) {
     // The account may already exist.
     let _ = vault.add_account(name, name, AccountFlags::User).await;
@@ -47,7 +47,7 @@ pub(crate) async fn log_in(vault: &Vault, name: &str) -> (Connection, Notices) {
     (connection, notices)
 }
 
-/// A connection with a player of the account's name.
+/// Connects and plays a player with the account's name.
 pub(crate) async fn play(vault: &Vault, name: &str) -> (Connection, Notices, u32) {
     let (connection, notices) = log_in(vault, name).await;
     let player = connection.create_player(name.to_owned(), "male".to_owned()).await.unwrap().id;

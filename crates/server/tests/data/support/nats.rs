@@ -1,11 +1,11 @@
-//! A `nats-server` of a test.
+//! A `nats-server` for a test.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Debian installs it where only root looks.
+/// Debian installs it in a directory that only root searches.
 const PROGRAMS: [&str; 2] = ["nats-server", "/usr/sbin/nats-server"];
 /// How long it may take to start.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! Two processes that share a PostgreSQL database: one serves, the other is its standby.
+//! Two processes that share a PostgreSQL database: one serves, and the other is its standby.
 //!
 //! They are children of the test, which run its own executable, work under load, and print what was
 //! acknowledged. Here they are killed, stopped, told to end, or cut off from the database. The tests
@@ -34,7 +34,7 @@ pub(crate) const FOLDER: &str = "WORLDWIRE_STANDBY_FOLDER";
 const KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707\n";
 /// How long a standby may take until clients are served again.
 const LIMIT: Duration = Duration::from_secs(3);
-/// How long a process is cut off that should not notice much.
+/// How long to cut off a process that should barely notice.
 const LONG: Duration = Duration::from_millis(2_500);
 /// How long a test waits for anything else.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -51,26 +51,26 @@ pub(crate) struct Kind {
 /// The number that is acknowledged for a key that no longer exists.
 pub(crate) const GONE: u32 = 0;
 
-/// A line of a child.
+/// A line that a child prints about itself.
 #[derive(Debug, PartialEq, Eq)]
 enum Line {
-    /// It is a standby.
+    /// The child is a standby.
     Waits,
-    /// It serves clients.
+    /// The child serves clients.
     Serves,
-    /// It had this number under a key when it began to serve.
+    /// The child had this number under a key when it began to serve.
     Holds { key: String, number: u32 },
-    /// It has printed all that it had.
+    /// The child has printed all that it had.
     Ready,
-    /// It saved a number under a key, with a request that began at this time.
+    /// The child saved a number under a key, with a request that began at this time.
     Saved { key: String, number: u32, began: u128 },
-    /// It is about to delete a key.
+    /// The child is about to delete a key.
     Leaves { key: String },
-    /// It read something, with a request that began at this time.
+    /// The child read something, with a request that began at this time.
     Read { began: u128 },
-    /// It read something that contradicts what was acknowledged to it.
+    /// The child read something that contradicts what was acknowledged to it.
     Wrong(String),
-    /// It ended, with this error.
+    /// The child ended, with this error.
     Ended(String),
 }
 
@@ -130,8 +130,8 @@ pub(crate) fn obey(stop: Stop) {
     });
 }
 
-/// Runs a test that blocks, on a database with its tables. Returns `None` without PostgreSQL, which
-/// is reported.
+/// Runs a blocking test on a database with its tables. Without PostgreSQL, reports that and returns
+/// `None`.
 pub(crate) async fn with_database<T: Send + 'static>(
     test: impl FnOnce(&Database) -> T + Send + 'static,
 ) -> Option<(Database, T)> {
@@ -214,7 +214,7 @@ impl Process {
         };
         match &line {
             Line::Saved { key, number, .. } => drop(self.saved.insert(key.clone(), *number)),
-            // It may or may not exist until that is acknowledged.
+            // The key may or may not exist until its deletion is acknowledged.
             Line::Leaves { key } => drop(self.saved.remove(key)),
             Line::Holds { key, number } => drop(self.held.insert(key.clone(), *number)),
             Line::Wrong(what) => panic!("process {}: {what}", self.side.name),
@@ -228,7 +228,7 @@ impl Process {
         while self.line().expect("the process runs") != *wanted {}
     }
 
-    /// Waits until it has saved something this often.
+    /// Waits until it has saved something this many times.
     fn wait_for_saves(&mut self, mut count: usize) {
         while count > 0 {
             let line = self.line().expect("the process runs");
@@ -236,7 +236,7 @@ impl Process {
         }
     }
 
-    /// Waits until it has read something this often, without saving anything in between.
+    /// Waits until it has read something this many times, without saving anything in between.
     fn wait_for_reads(&mut self, count: usize) {
         let mut reads = 0;
         while reads < count {
@@ -307,7 +307,7 @@ impl<'d> Pair<'d> {
         Self { kind, database, active, standby, saved: Numbers::new() }
     }
 
-    /// Waits until the standby serves, and returns the time since `start`, which must be short.
+    /// Waits until the standby serves. Returns the time since `start`, which must be short.
     fn taken_over(&mut self, start: Instant, about: &str) -> Duration {
         self.standby.wait_for(&Line::Serves);
         let time = start.elapsed();
@@ -348,7 +348,7 @@ pub(crate) enum Failure {
     Killed,
     /// SIGSTOP, and SIGCONT once the standby has taken over.
     Stopped,
-    /// It is told to end.
+    /// The process is told to end.
     Ends,
 }
 
@@ -359,7 +359,7 @@ pub(crate) fn take_turns(kind: Kind, database: &Database) -> (Numbers, Vec<(Fail
     for round in 0..rounds(3) {
         let failure = [Failure::Killed, Failure::Stopped, Failure::Ends][round % 3];
         let about = format!("round {round}, {failure:?}");
-        // At a different moment in each round.
+        // Let it fail at a different moment in each round.
         pair.active.wait_for_saves(100 + round * 37 % 211);
         let start = Instant::now();
         match failure {
@@ -395,7 +395,7 @@ pub(crate) fn take_turns(kind: Kind, database: &Database) -> (Numbers, Vec<(Fail
     (pair.finish(), times)
 }
 
-/// A request that began after another process took over was answered.
+/// Fails if a request that began after another process took over was answered.
 fn assert_silent(lines: &[Line], since: u128, about: &str) {
     for line in lines {
         let (Line::Saved { began, .. } | Line::Read { began }) = line else { continue };
@@ -408,7 +408,7 @@ fn assert_silent(lines: &[Line], since: u128, about: &str) {
 pub(crate) enum Partition {
     /// Nothing passes between the active process and the database.
     Held,
-    /// The active process loses its connections, and gets no new ones.
+    /// The active process loses its connections and gets no new ones.
     Cut,
     /// The database hears the active process, but not the other way round.
     Mute,
@@ -442,7 +442,7 @@ pub(crate) fn cut_off(kind: Kind, database: &Database) -> (Numbers, Vec<(Partiti
                 continue;
             }
         }
-        // It changes nothing until the other one has tried to.
+        // The standby changes nothing until the other process has tried to.
         pair.standby.tell("quiet");
         times.push((partition, pair.taken_over(start, &about)));
         let claimed = claimed(database);
@@ -465,7 +465,7 @@ fn endure(pair: &mut Pair<'_>, both: bool, about: &str) {
     }
     std::thread::sleep(LONG);
     pair.active.side.gate.both(Way::Open);
-    // Those from before the partition may still be in the pipe.
+    // Lines from before the partition may still be in the pipe.
     let open = now();
     while !matches!(pair.active.line(), Some(Line::Saved { began, .. }) if began > open) {}
     pair.standby.side.gate.both(Way::Open);
@@ -496,7 +496,7 @@ pub(crate) fn delay_an_answer(kind: Kind, database: &Database) -> Numbers {
     pair.standby.tell("quiet");
     pair.taken_over(start, "late answer");
     let claimed = claimed(database);
-    // It would answer for a little longer.
+    // A process that did not notice the takeover would answer for a little longer.
     std::thread::sleep(Duration::from_millis(300));
     pair.active.side.gate.both(Way::Open);
     let lines;

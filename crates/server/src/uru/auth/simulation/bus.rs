@@ -1,4 +1,4 @@
-//! A bus in memory.
+//! An in-memory bus.
 
 use std::collections::HashSet;
 use std::pin::Pin;

@@ -21,7 +21,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Until the end of the faults. Returns the last connection, unless the client leaves for good.
+    /// Runs until the faults end. Returns the last connection, unless the client leaves for good.
     pub(super) async fn live(mut self) -> Outcome<Option<Seated>> {
         let mut here: Option<Seated> = None;
         while Instant::now() < self.world.end {
@@ -94,7 +94,7 @@ impl Client {
                 Ok(Some(seat))
             }
             5 => {
-                // Another address.
+                // The token is useless at another address.
                 let thief: IpAddr = [127, 0, 1, 1].into();
                 if let Some(Ok((_, is_resumed))) = self.attempt(token, thief).await {
                     require!(!is_resumed, "{}: stolen", self.name);
@@ -102,7 +102,7 @@ impl Client {
                 Ok(Some(seat))
             }
             6 => {
-                // A new login at once.
+                // Log in again immediately.
                 self.world.presume(player, None);
                 seat.lose().await;
                 self.used.push(token);
@@ -122,7 +122,7 @@ impl Client {
         let since = Instant::now();
         seat.lose().await;
         self.world.presume(player, Some(Presumed::Until(since + WAIT)));
-        // Until a front that is gone is given up, and messages have arrived that were lost.
+        // Long enough to give up a front that is gone and to resend lost messages.
         sleep(WAIT + REPAIR).await;
         self.world.presume(player, None);
         if let Some(leader) = self.world.leader()
@@ -137,7 +137,7 @@ impl Client {
         Ok(())
     }
 
-    /// Logs in, and chooses the player. Nobody is locked out for long.
+    /// Logs in and chooses the player. Nobody is locked out for long.
     async fn enter(&mut self) -> Outcome<Seated> {
         let start = Instant::now();
         let mut last = None;
@@ -176,7 +176,7 @@ impl Client {
         Some(match found {
             Ok(Ok(found)) if !place.is_dead.load(Ordering::Relaxed) => Ok(found),
             Ok(Err(error)) => Err(Some(error)),
-            // Its process was killed meanwhile.
+            // The process was killed in the meantime.
             _ => Err(None),
         })
     }

@@ -1,4 +1,4 @@
-//! A database in memory, which processes share.
+//! An in-memory database that processes share.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -34,7 +34,7 @@ impl Default for Data {
     }
 }
 
-/// A process' connection to it.
+/// A process's connection to it.
 #[derive(Debug)]
 pub(super) struct Database {
     data: Arc<Mutex<Data>>,

@@ -13,7 +13,7 @@ use crate::uru::Handover;
 /// How long all nodes must be silent. Then the time of each is over, so it has no sessions and no ages
 /// that handing over could end.
 const SILENCE: Duration = Duration::from_secs(3);
-/// The longest time between two looks. After a longer one, this process has stood still, and may
+/// The longest time between two checks. After a longer one, this process was suspended, and may
 /// have messages that it has not read yet.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// A single silent node has probably failed itself.
@@ -25,15 +25,15 @@ pub(super) struct Isolation {
     looked: Duration,
     /// When it began to look without pauses.
     awake: Duration,
-    /// When a node was heard last, and how many members there were then.
+    /// When a node was last heard from, and how many members there were then.
     heard: Duration,
     members: usize,
     is_isolated: bool,
 }
 
 impl Isolation {
-    /// Returns whether this process has just become isolated. `heard` is when each member was heard
-    /// last.
+    /// Returns whether this process has just become isolated. `heard` is when each member was last
+    /// heard from.
     pub(super) fn begins(
         &mut self,
         now: Duration,

@@ -3,6 +3,8 @@
 //! A node that has been silent for 3.5 s is given up. By then, it has ended its sessions itself, and
 //! their clients may come back at another node: see [`link::machine`](super::super::link).
 
+mod joining;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
@@ -13,11 +15,13 @@ use super::super::ages::{AgeOrder, AgeReport, encoded_order};
 use super::super::bus::Subjects;
 use super::super::channel::{Channel, ChannelError};
 use super::super::frames::{
-    AgesOrder, Announcement, DownItem, Drain, Head, Notified, Reply, SessionEnded, UpItem,
-    decode_frame, decode_item, encode_frame,
+    AgesOrder, Announcement, DownItem, Drain, Farewell, Head, Notified, Reply, SessionEnded,
+    UpItem, decode_frame, decode_item, encode_frame,
 };
 use super::super::members::{Description, Member};
+use super::super::passport::{FileDifferences, Passport, Refusal};
 use super::super::requests::ClientReport;
+use super::admission::{Admission, Identity, Refusals};
 use crate::uru::config::is_name;
 use crate::uru::vault::Notice;
 use crate::uru::vault::ask::{decoded, encoded};
@@ -50,9 +54,18 @@ pub(in super::super) enum GiveUpReason {
     /// Nothing was heard.
     #[error("nothing has been heard from it for {PATIENCE:?}")]
     Silence,
-    /// The node joined again.
-    #[error("it has joined again, or another process uses its name")]
-    Replaced,
+    /// The node has said so.
+    #[error("it has stopped")]
+    Stopped,
+    /// The same process joined again.
+    #[error("it has joined again")]
+    Rejoined,
+    /// Another process joined under the name, and this one has been silent, or has the same folder.
+    #[error("it was started again")]
+    Restarted,
+    /// This process no longer leads.
+    #[error("this process no longer leads")]
+    Resigned,
     /// The stream of items is broken.
     #[error(transparent)]
     Channel(#[from] ChannelError),
@@ -66,6 +79,10 @@ pub(in super::super) enum GiveUpReason {
 pub(in super::super) enum LeaderEvent {
     /// A node has joined.
     Joined { node: String, incarnation: u64, process: u64 },
+    /// A process was not admitted, for another reason than the last time.
+    NotAdmitted { node: String, place: String, refusal: Refusal },
+    /// The files of a node about ages differ from the leader's, or no longer do.
+    FilesCompared { node: String, incarnation: u64, differences: Option<FileDifferences> },
     /// A client has connected to a node.
     Opened(RemoteSession),
     /// A session has ended, because its client disconnected or did not come back.
@@ -78,7 +95,7 @@ pub(in super::super) enum LeaderEvent {
     Reported { from: RemoteSession, report: ClientReport },
     /// A node says something about itself or its ages.
     AgesReported { incarnation: u64, report: AgeReport },
-    /// A node was given up, which was heard last at this time. All its sessions were abandoned.
+    /// A node that was last heard from at this time was given up. All its sessions were abandoned.
     Left { node: String, incarnation: u64, heard: Duration, reason: GiveUpReason },
 }
 
@@ -87,6 +104,8 @@ pub(in super::super) enum LeaderEvent {
 pub(in super::super) struct LeaderMachine {
     subjects: Subjects,
     epoch: u64,
+    admission: Admission,
+    refusals: Refusals,
     /// By incarnation.
     nodes: BTreeMap<u64, Node>,
     /// The incarnations of members, by name.
@@ -94,6 +113,8 @@ pub(in super::super) struct LeaderMachine {
     last: u64,
     /// How many frames were sent again.
     resent: u64,
+    /// Whether the database accepts no changes.
+    is_failing: bool,
     announce_at: Duration,
     /// Messages that belong to no channel.
     farewells: VecDeque<(String, Vec<u8>)>,
@@ -103,7 +124,9 @@ pub(in super::super) struct LeaderMachine {
 #[derive(Debug)]
 struct Node {
     name: String,
-    process: u64,
+    identity: Identity,
+    /// How its files differ, as far as that was reported.
+    differences: Option<FileDifferences>,
     attempt: u64,
     channel: Channel,
     joined: Duration,
@@ -123,14 +146,32 @@ impl LeaderMachine {
         Self {
             subjects,
             epoch,
+            admission: Admission::default(),
+            refusals: Refusals::default(),
             nodes: BTreeMap::new(),
             members: HashMap::new(),
             last: 0,
             resent: 0,
+            is_failing: false,
             announce_at: now,
             farewells: VecDeque::new(),
             events: VecDeque::new(),
         }
+    }
+
+    /// A machine that admits only processes that fit this one. Others admit those that show nothing.
+    pub(in super::super) fn admitting(self, admission: Admission) -> Self {
+        Self { admission, ..self }
+    }
+
+    /// What this process would show now, after its files have changed.
+    pub(in super::super) fn show(&mut self, passport: Passport) {
+        if passport == self.admission.passport {
+            return;
+        }
+        self.admission.passport = passport;
+        let members: Vec<_> = self.nodes.keys().copied().collect();
+        members.into_iter().for_each(|incarnation| self.compare_files(incarnation));
     }
 
     /// The subject to subscribe to.
@@ -142,9 +183,10 @@ impl LeaderMachine {
     pub(in super::super) fn received(&mut self, now: Duration, message: &[u8]) {
         let Ok((head, payload)) = decode_frame(message) else { return };
         let name = std::str::from_utf8(&head.node).ok().filter(|name| is_name(name));
-        let Some(name) = name.filter(|_| head.epoch == self.epoch) else { return };
+        let is_ours = head.epoch == self.epoch && head.shard == self.admission.shard;
+        let Some(name) = name.filter(|_| is_ours) else { return };
         if head.incarnation == 0 {
-            return self.asked_to_join(now, name, &head);
+            return self.asked_to_join(now, name, &head, &payload);
         }
         // Even if `timeout` was not called in time.
         let is_late = |node: &Node| now.saturating_sub(node.heard) >= PATIENCE;
@@ -152,20 +194,23 @@ impl LeaderMachine {
             self.give_up(head.incarnation, GiveUpReason::Silence);
         }
         let latest = self.members.get(name).copied().unwrap_or_default();
-        let known = self.nodes.get_mut(&head.incarnation).filter(|node| {
-            node.name == name && node.process == head.process && node.attempt == head.attempt
-        });
+        let known = self
+            .nodes
+            .get_mut(&head.incarnation)
+            .filter(|node| node.name == name && node.is_asked_by(&head));
         let Some(node) = known.filter(|node| node.is_member || head.incarnation > latest) else {
-            return self.farewell(name, &head);
+            return self.farewell(name, &head, Farewell::GivenUp, &[]);
         };
         node.heard = now;
         node.beat = node.beat.max(head.beat);
-        if !std::mem::replace(&mut node.is_member, true) {
-            self.members.insert(name.to_owned(), head.incarnation);
-            self.give_up(latest, GiveUpReason::Replaced);
-            let (node, incarnation) = (name.to_owned(), head.incarnation);
-            let process = head.process;
-            self.events.push_back(LeaderEvent::Joined { node, incarnation, process });
+        if !node.is_member {
+            // Another process may have taken the name since this one asked.
+            let identity = node.identity.clone();
+            if let Err(refusal) = self.check_name(now, name, &identity) {
+                self.nodes.remove(&head.incarnation);
+                return self.refuse(name, &head, &identity.passport.place, refusal);
+            }
+            self.joined(name, &head);
         }
         let Some(node) = self.nodes.get_mut(&head.incarnation) else { return };
         let mut items = Vec::new();
@@ -180,6 +225,9 @@ impl LeaderMachine {
             }
         });
         if let Err(reason) = received.map_err(GiveUpReason::from).and(done) {
+            if reason == GiveUpReason::Stopped {
+                self.dismiss(head.incarnation, Farewell::Stopped);
+            }
             self.give_up(head.incarnation, reason);
         }
     }
@@ -235,21 +283,13 @@ impl LeaderMachine {
 
     /// Gives up all nodes, and tells them so, which is faster than a timeout.
     pub(in super::super) fn close(&mut self) {
-        while let Some((&incarnation, node)) = self.nodes.first_key_value() {
-            let head = Head {
-                node: Bytes32::new(node.name.clone().into_bytes()),
-                process: node.process,
-                attempt: node.attempt,
-                incarnation,
-                ..Head::of(self.epoch)
-            };
-            let name = node.name.clone();
-            self.farewell(&name, &head);
-            self.give_up(incarnation, GiveUpReason::Silence);
+        while let Some(&incarnation) = self.nodes.keys().next() {
+            self.dismiss(incarnation, Farewell::LeaderStops);
+            self.give_up(incarnation, GiveUpReason::Resigned);
         }
     }
 
-    /// When each member was heard last.
+    /// When each member was last heard from.
     pub(in super::super) fn heard(&self) -> impl Iterator<Item = Duration> + Clone {
         self.nodes.values().filter(|node| node.is_member).map(|node| node.heard)
     }
@@ -285,6 +325,14 @@ impl LeaderMachine {
         }
     }
 
+    /// States whether the database accepts no changes, or does not confirm that this process leads.
+    /// Nodes learn it at once.
+    pub(in super::super) fn set_failing(&mut self, is_failing: bool) {
+        if std::mem::replace(&mut self.is_failing, is_failing) != is_failing {
+            self.announce_at = Duration::ZERO;
+        }
+    }
+
     /// How many frames were sent again.
     pub(in super::super) fn resent(&self) -> u64 {
         self.resent
@@ -302,16 +350,20 @@ impl LeaderMachine {
         }
         if now >= self.announce_at {
             self.announce_at = now + ANNOUNCE_EVERY;
-            let message = Announcement::of(self.epoch).to_bytes().ok()?;
+            let Admission { shard, passport, .. } = &self.admission;
+            let announcement =
+                Announcement::of(self.epoch, *shard, &passport.place, self.is_failing);
+            let message = announcement.to_bytes().ok()?;
             return Some((self.subjects.leader(), message));
         }
-        let epoch = self.epoch;
+        let (epoch, shard) = (self.epoch, self.admission.shard);
         self.nodes.iter_mut().find_map(|(incarnation, node)| {
             let frame = node.channel.poll_transmit(now)?;
             self.resent += u64::from(frame.is_repeated);
             let head = frame.head(Head {
+                shard,
                 node: Bytes32::new(node.name.as_bytes()),
-                process: node.process,
+                process: node.identity.process,
                 attempt: node.attempt,
                 incarnation: *incarnation,
                 beat: node.beat,
@@ -319,7 +371,7 @@ impl LeaderMachine {
             });
             // Its parts are within their limits.
             let message = encode_frame(&head, frame.payload).ok()?;
-            Some((self.subjects.down(&node.name, node.process), message))
+            Some((self.subjects.down(&node.name, node.identity.process), message))
         })
     }
 
@@ -341,33 +393,6 @@ impl LeaderMachine {
             }
         }
         silent.into_iter().for_each(|node| self.give_up(node, GiveUpReason::Silence));
-    }
-
-    /// A node asks for an incarnation. It joins only when it uses that incarnation, because the
-    /// request may be an old one that was delayed.
-    fn asked_to_join(&mut self, now: Duration, name: &str, head: &Head<'_>) {
-        let is_same = |node: &&mut Node| {
-            node.name == name && node.process == head.process && node.attempt == head.attempt
-        };
-        if let Some(node) = self.nodes.values_mut().find(is_same) {
-            node.channel.greet();
-        } else if self.nodes.len() < MAX_NODES {
-            self.last += 1;
-            let node = Node {
-                name: name.to_owned(),
-                process: head.process,
-                attempt: head.attempt,
-                channel: Channel::new(now),
-                joined: now,
-                heard: now,
-                beat: 0,
-                is_member: false,
-                sessions: HashMap::new(),
-                requests: 0,
-                description: None,
-            };
-            self.nodes.insert(self.last, node);
-        }
     }
 
     fn item(&mut self, incarnation: u64, item: UpItem<'_>) -> Result<(), GiveUpReason> {
@@ -412,6 +437,15 @@ impl LeaderMachine {
                     self.events.push_back(LeaderEvent::AgesReported { incarnation, report });
                 }
             }
+            // Nothing else follows.
+            UpItem::Stopping(_) => return Err(GiveUpReason::Stopped),
+            UpItem::Introduced(it) => {
+                // Otherwise it is a newer version's.
+                if let Ok(passport) = Passport::parse(&it.passport) {
+                    node.identity.passport = passport;
+                    self.compare_files(incarnation);
+                }
+            }
             UpItem::Described(it) => {
                 // Otherwise it is a newer version's.
                 if let Ok(description) = decoded(&it.description) {
@@ -447,20 +481,51 @@ impl LeaderMachine {
         }
     }
 
-    /// Tells a process that its node was given up.
-    fn farewell(&mut self, name: &str, head: &Head<'_>) {
+    /// Tells a node that its membership is over.
+    fn dismiss(&mut self, incarnation: u64, farewell: Farewell) {
+        let Some(node) = self.nodes.get(&incarnation) else { return };
+        let name = node.name.clone();
+        let head = Head {
+            process: node.identity.process,
+            attempt: node.attempt,
+            incarnation,
+            ..Head::of(self.epoch)
+        };
+        self.farewell(&name, &head, farewell, &[]);
+    }
+
+    /// Tells a process that its node was given up, or why it is refused.
+    fn farewell(&mut self, name: &str, head: &Head<'_>, farewell: Farewell, payload: &[u8]) {
         if self.farewells.len() >= MAX_FAREWELLS {
             return;
         }
         let &Head { process, attempt, incarnation, .. } = head;
-        let head = Head { process, attempt, incarnation, gone: 1, ..Head::of(self.epoch) };
-        if let Ok(message) = encode_frame(&head, &[]) {
+        let (shard, gone) = (self.admission.shard, farewell.code());
+        let head = Head { shard, process, attempt, incarnation, gone, ..Head::of(self.epoch) };
+        if let Ok(message) = encode_frame(&head, payload) {
             self.farewells.push_back((self.subjects.down(name, process), message));
         }
     }
 }
 
+impl GiveUpReason {
+    /// Whether an operator should look at it: it does not happen when processes stop or start.
+    pub(in super::super) fn is_problem(&self) -> bool {
+        !matches!(self, Self::Stopped | Self::Rejoined | Self::Restarted | Self::Resigned)
+    }
+
+    /// Whether the ages of the node have ended.
+    pub(in super::super) fn has_no_ages(&self) -> bool {
+        matches!(self, Self::Silence | Self::Stopped)
+    }
+}
+
 impl Node {
+    /// Whether a frame is from the attempt to join by which this node came.
+    fn is_asked_by(&self, head: &Head<'_>) -> bool {
+        self.identity.process == head.process && self.attempt == head.attempt
+    }
+
     /// Forgets a session and its requests. Returns whether it was open.
     fn end(&mut self, session: u64) -> bool {
         let open = self.sessions.remove(&session);

@@ -4,6 +4,7 @@
 //! this process, so notices and replies are in the same order. If its node is given up, or its client
 //! comes back elsewhere, the task hands the session over: see `returning`.
 
+pub(super) mod admission;
 mod isolation;
 pub(super) mod machine;
 mod nodes;
@@ -19,16 +20,20 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
-use tracing::{debug, info, warn};
+use tracing::{debug, error, info, warn};
+use worldwire_net::LogLimiter;
 use worldwire_uru::types::NetError;
 
 use super::admin::{ADMIN, Dialogue, RemoteOperators};
 use super::bus::{Bus, BusError, Messages, Pending, Publisher, Subjects};
+use super::link::HeardLeader;
 use super::members::{LeaderInbox, Question, Traffic};
+use super::passport::{Passport, PassportOffice};
 use super::requests::{
     ClientReport, ENTER_AGE, OF_AGES, OF_CLIENTS, RENEW_TICKET, RESUME_SESSION, RenewTicket,
     ResumeSession, address,
 };
+use crate::boot_clock::BootInstant;
 use crate::store::lease::VALID;
 use crate::uru::Shared;
 use crate::uru::game::Presence;
@@ -36,8 +41,9 @@ use crate::uru::vault::age_states;
 use crate::uru::vault::ask::{Ask, ForKind, decoded, encoded, for_kind};
 use crate::uru::vault::placements::Placement;
 use crate::uru::vault::{Connection, Notice, Notices, Vault, named_player};
+use admission::Admission;
 use isolation::Isolation;
-use machine::{GiveUpReason, LeaderEvent, LeaderMachine, RemoteSession};
+use machine::{LeaderEvent, LeaderMachine, RemoteSession};
 use returning::Returning;
 use scheduler::Scheduler;
 
@@ -52,20 +58,24 @@ const MAX_AT_ONCE: usize = 256;
 const GOODBYE: Duration = Duration::from_secs(1);
 /// The delay before a failed request of the leader itself is repeated.
 const BACK_OFF: Duration = Duration::from_millis(500);
-/// How often to look for players in ages of nodes who are not online.
+/// How often to look for players in ages of nodes who are offline.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// How often to look whether a database that was away is back.
+/// How often to log that another shard is led on the bus.
+const LOG_EVERY: Duration = Duration::from_secs(60);
+/// How often to check whether an unavailable database is back.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// What a process needs to lead others.
 #[derive(Debug)]
 pub(in crate::uru) struct Leading {
-    /// Answers operators at other processes, if they may ask.
+    /// Answers operators of other processes, if they may ask.
     pub(in crate::uru) operators: Option<RemoteOperators>,
-    /// For operators at this process.
+    /// For operators of this process.
     pub(in crate::uru) inbox: LeaderInbox,
     /// Who can lead instead, if standbys may follow the database.
     pub(in crate::uru) successors: Option<Successors>,
+    /// What processes that join must fit.
+    pub(in crate::uru) office: PassportOffice,
 }
 
 /// The leader's task.
@@ -84,12 +94,17 @@ impl Leader {
         epoch: u64,
         shared: Arc<Shared>,
     ) -> Result<Self, BusError> {
-        let Leading { operators, inbox, successors } = leading;
-        let hold = Duration::from_secs(shared.config.cluster.hold_seconds.into());
-        let machine = LeaderMachine::new(Subjects::of(cluster), epoch, Duration::ZERO);
+        let Leading { operators, inbox, successors, office } = leading;
+        let (config, shard) = (shared.config(), shared.vault.identity());
+        let hold = Duration::from_secs(config.cluster.hold_seconds.into());
+        let (node, passport) = (config.cluster.node_name(), office.issue().await);
+        let admission = Admission { node, shard, settings: config.common(), passport };
+        let subjects = Subjects::of(cluster);
+        let announcements = bus.subscribe(&subjects.leader()).await?;
+        let machine = LeaderMachine::new(subjects, epoch, Duration::ZERO).admitting(admission);
         let frames = bus.subscribe(&machine.subscription()).await?;
         let stored = placements(&shared.vault).await;
-        let start = Instant::now();
+        let start = BootInstant::now();
         let old_leader = if shared.vault.follows_failure() { hold } else { Duration::ZERO };
         let nodes = shared.games.nodes().clone();
         nodes.lead(start, Scheduler::new(Duration::ZERO, stored, old_leader));
@@ -99,8 +114,13 @@ impl Leader {
         let publisher = Publisher::new(bus);
         let LeaderInbox { questions, traffic } = inbox;
         traffic.is_connected.store(true, Ordering::Relaxed);
+        let (shows, shown) = mpsc::channel(1);
+        tokio::spawn(keep_showing(office, shows));
+        let heard = Heard { announcements, shown };
         let task = Task {
             machine,
+            shard,
+            other_shards: LogLimiter::new(LOG_EVERY),
             publisher,
             start,
             shared,
@@ -110,11 +130,11 @@ impl Leader {
             traffic,
             nodes,
             hold,
-            look_at: start + LOOK_EVERY,
+            look_at: Instant::now() + LOOK_EVERY,
             sessions,
             outputs,
         };
-        let task = tokio::spawn(task.run(frames, results, questions, stopped));
+        let task = tokio::spawn(task.run(frames, heard, results, questions, stopped));
         info!(cluster, epoch, "this process leads the cluster");
         Ok(Self { stop, task })
     }
@@ -127,7 +147,7 @@ impl Leader {
     }
 }
 
-/// What a session's client wants.
+/// An input of a session's task.
 enum Input {
     Request {
         number: u64,
@@ -139,7 +159,7 @@ enum Input {
     Abandoned,
 }
 
-/// What a session's task has for its node.
+/// An output of a session's task, for its node.
 enum Output {
     Notice(Notice),
     Reply {
@@ -151,11 +171,22 @@ enum Output {
     Ended,
 }
 
+/// What else the leader hears.
+struct Heard {
+    /// Its own announcements, and those of other leaders.
+    announcements: Messages,
+    /// What this process would show, whenever its files have changed.
+    shown: mpsc::Receiver<Passport>,
+}
+
 /// Drives the machine.
 struct Task {
     machine: LeaderMachine,
+    /// The random number of the shard.
+    shard: u64,
+    other_shards: LogLimiter,
     publisher: Publisher,
-    start: Instant,
+    start: BootInstant,
     shared: Arc<Shared>,
     operators: Option<RemoteOperators>,
     successors: Option<Successors>,
@@ -173,6 +204,7 @@ impl Task {
     async fn run(
         mut self,
         mut frames: Messages,
+        mut heard: Heard,
         mut results: mpsc::UnboundedReceiver<(RemoteSession, Output)>,
         mut questions: mpsc::Receiver<Question>,
         mut stopped: mpsc::Receiver<()>,
@@ -180,7 +212,7 @@ impl Task {
         let (mut received, mut outputs) = (Vec::new(), Vec::new());
         loop {
             let due = self.publisher.paused_until();
-            let due = due.unwrap_or_else(|| self.start + self.machine.poll_timeout());
+            let due = due.unwrap_or_else(|| (self.start + self.machine.poll_timeout()).timer());
             let is_silent = self.is_silent();
             let due = match is_silent {
                 true => Instant::now() + PAUSE,
@@ -193,6 +225,8 @@ impl Task {
                     }
                 }
                 _ = results.recv_many(&mut outputs, MAX_AT_ONCE) => {}
+                Some(announcement) = heard.announcements.recv() => self.hear_leader(&announcement),
+                Some(passport) = heard.shown.recv() => self.machine.show(passport),
                 Some(question) = questions.recv() => self.answer(question),
                 () = self.nodes.changed() => {}
                 _ = stopped.recv() => break,
@@ -219,6 +253,7 @@ impl Task {
             // An order may have been one too many for its node.
             self.handle_events(now);
             if !is_silent {
+                self.machine.set_failing(self.shared.vault.is_failing());
                 let (machine, traffic) = (&mut self.machine, &self.traffic);
                 let next =
                     || machine.poll_transmit(now).inspect(|(_, sent)| traffic.add_sent(sent));
@@ -235,6 +270,23 @@ impl Task {
         };
         // Otherwise the nodes notice that nobody answers.
         let _ = tokio::time::timeout(GOODBYE, goodbye).await;
+    }
+
+    /// Notices that another shard is led on the same bus.
+    fn hear_leader(&self, announcement: &[u8]) {
+        if let Some(other) = HeardLeader::of(announcement)
+            && other.shard != self.shard
+            && let Some(count) = self.other_shards.count()
+        {
+            error!(
+                own = format_args!("{:016x}", self.shard),
+                other = format_args!("{:016x}", other.shard),
+                leader = other.place,
+                count,
+                "another shard is led on the bus under the same name; let all processes of a shard use \
+                 one database, and give each shard its own `name` in [cluster]"
+            );
+        }
     }
 
     fn answer(&mut self, question: Question) {
@@ -272,10 +324,10 @@ impl Task {
     /// When to look after ages.
     fn ages_due(&self) -> Instant {
         let due = self.nodes.with(|scheduler, _| scheduler.poll_timeout());
-        due.map_or(self.look_at, |due| self.look_at.min(self.start + due))
+        due.map_or(self.look_at, |due| self.look_at.min((self.start + due).timer()))
     }
 
-    /// Does what the scheduler wants.
+    /// Does what the scheduler asks for.
     fn look_after_ages(&mut self, now: Duration) {
         self.nodes.with(|scheduler, _| scheduler.timeout(now));
         while let Some(task) = self.nodes.with(|scheduler, _| scheduler.poll_task()).flatten() {
@@ -311,10 +363,29 @@ impl Task {
                         scheduler.joined(now, node, incarnation, process);
                     });
                 }
+                LeaderEvent::NotAdmitted { node, place, refusal } => {
+                    let process = place.replace(char::is_control, "?");
+                    error!(node, process, reason = %refusal, "a process was not admitted");
+                }
+                LeaderEvent::FilesCompared { node, incarnation, differences } => {
+                    let agree = differences.is_none();
+                    self.nodes.with(|scheduler, _| scheduler.compared(incarnation, agree));
+                    match differences {
+                        Some(differences) => warn!(
+                            node, %differences,
+                            "the files of a process differ from the leader's, so it gets no new ages; copy \
+                             data/ages and data/secure/SDL from the leader's folder"
+                        ),
+                        None => info!(node, "the files of a process agree with the leader's again"),
+                    }
+                }
                 LeaderEvent::Left { node, incarnation, heard, reason } => {
-                    warn!(node, %reason, "a node was given up");
-                    let was_silent = reason == GiveUpReason::Silence;
-                    self.nodes.with(|scheduler, _| scheduler.left(heard, incarnation, was_silent));
+                    match reason.is_problem() {
+                        true => warn!(node, %reason, "a node was given up"),
+                        false => info!(node, %reason, "a node has left"),
+                    }
+                    let has_ended = reason.has_no_ages();
+                    self.nodes.with(|scheduler, _| scheduler.left(heard, incarnation, has_ended));
                 }
                 LeaderEvent::Opened(session) => {
                     let (inputs, inbox) = mpsc::unbounded_channel();
@@ -345,6 +416,17 @@ impl Task {
         if let Some(inputs) = self.sessions.get(&session) {
             // This fails if the session has just ended, which its node will learn.
             let _ = inputs.send(input);
+        }
+    }
+}
+
+/// Passes on what this process would show, until the leader's task ends.
+async fn keep_showing(office: PassportOffice, shows: mpsc::Sender<Passport>) {
+    let Some(every) = office.look_every() else { return };
+    loop {
+        sleep(every).await;
+        if shows.send(office.issue().await).await.is_err() {
+            return;
         }
     }
 }

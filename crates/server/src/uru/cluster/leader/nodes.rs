@@ -13,6 +13,7 @@ use worldwire_uru::types::{NetError, Uuid};
 
 use super::super::ages::Visit;
 use super::scheduler::{Choice, NotExpected, Scheduler};
+use crate::boot_clock::BootInstant;
 use crate::uru::game::RunningAge;
 use crate::uru::hosts::Hosts;
 use crate::uru::vault::AgeFound;
@@ -27,7 +28,7 @@ const MAX_HERE: usize = 1_024;
 const MAX_ADDRESSES: usize = 256;
 /// How long to wait for nodes that an earlier leader knew.
 const WAIT_FOR_NODES: Duration = Duration::from_secs(2);
-/// How often to look whether they have joined.
+/// How often to check whether they have joined.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The ages of other processes. Cheap to clone. It does nothing unless this process leads them.
@@ -37,7 +38,7 @@ pub(in crate::uru) struct NodeAges(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     leading: Mutex<Option<Leading>>,
-    /// Something is to be done.
+    /// There is something to do.
     changed: Notify,
     /// Whether this process is stopping.
     is_stopping: AtomicBool,
@@ -49,7 +50,7 @@ struct Inner {
 
 /// The scheduler, and who waits for its answers.
 struct Leading {
-    start: Instant,
+    start: BootInstant,
     scheduler: Scheduler,
     answers: HashMap<u64, oneshot::Sender<Result<(), NotExpected>>>,
 }
@@ -62,7 +63,7 @@ impl fmt::Debug for NodeAges {
 
 impl NodeAges {
     /// Begins to lead.
-    pub(super) fn lead(&self, start: Instant, scheduler: Scheduler) {
+    pub(super) fn lead(&self, start: BootInstant, scheduler: Scheduler) {
         *self.leading() = Some(Leading { start, scheduler, answers: HashMap::new() });
     }
 
@@ -87,7 +88,7 @@ impl NodeAges {
         self.leading().as_mut().map(|it| act(&mut it.scheduler, it.start.elapsed()))
     }
 
-    /// Waits until something is to be done. Cancel safe.
+    /// Waits until there is something to do. Cancel safe.
     pub(super) async fn changed(&self) {
         self.0.changed.notified().await;
     }

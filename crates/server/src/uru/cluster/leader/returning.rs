@@ -1,6 +1,6 @@
 //! How the sessions of nodes' clients continue elsewhere.
 //!
-//! The session's task holds the ticket of its client. When a client presents it at another process,
+//! The session's task holds the ticket of its client. When a client presents it to another process,
 //! that process' session takes over the vault's session and the presence in ages, and the task ends.
 //! If the node is given up first, the session waits without a task.
 
@@ -188,7 +188,7 @@ impl RemoteClient<'_> {
         (kept, ticket)
     }
 
-    /// Lets the client resume a session at the process that takes over from this one.
+    /// Lets the client resume a session through the process that takes over from this one.
     async fn store(&self, session: &Connection, new: Option<Ticket>) -> Result<(), NetError> {
         match self.shared.vault.keeps_sessions() {
             true => session.keep_ticket(new).await,

@@ -4,10 +4,10 @@
 //! scheduler knows them, chooses nodes for new ones, and ends them:
 //!
 //! * when the age has ended because it was empty,
-//! * when its node was silent for 3.5 s, and so has stopped all its ages,
-//! * 3.5 s after its node was heard last, if it was given up for another reason and the same process
-//!   does not join again, as when the node was restarted,
-//! * when its node has said for 70 s neither that it runs nor that a player has come,
+//! * when its node was silent for 3.5 s or has stopped, and so has ended all its ages,
+//! * 3.5 s after its node was last heard from, if it was given up for another reason and the same
+//!   process does not join again, as when the node was restarted,
+//! * when its node has reported for 70 s neither that it runs nor that a player has come,
 //! * when its process, which an earlier leader knew, has not joined in time.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -36,7 +36,7 @@ const MAX_PLAYERS: u64 = 1 << 16;
 /// How many players an age costs.
 const PLAYERS_PER_AGE: u64 = 20;
 
-/// What has to be done.
+/// A task for the leader.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) enum Task {
     /// Give a node an order.
@@ -115,8 +115,10 @@ struct Node {
     /// When players that an earlier membership knew have left, unless the node repeats that they
     /// are there.
     confirm_by: Option<Duration>,
-    /// Whether it has not answered in time, as one that is stopping.
+    /// Whether it has failed to answer in time, as a node that is stopping does.
     is_suspect: bool,
+    /// Whether its files about ages are the leader's.
+    files_agree: bool,
 }
 
 /// What a process has to do.
@@ -202,22 +204,31 @@ impl Scheduler {
         self.absent.remove(&process);
         let confirm_by = Some(now + CONFIRM_WITHIN);
         let info = NodeInfo::default();
-        let node = Node { name, incarnation, info, confirm_by, is_suspect: false };
+        let (is_suspect, files_agree) = (false, true);
+        let node = Node { name, incarnation, info, confirm_by, is_suspect, files_agree };
         self.nodes.insert(process, node);
         self.present.change(|place| place.is_confirmed &= place.process != process);
         let waiting: Vec<_> = self.waiting.keys().copied().collect();
         waiting.into_iter().for_each(|request| self.send(request));
     }
 
-    /// A node was given up, which was heard last at this time. If it was silent, it has stopped all
-    /// its ages.
-    pub(in super::super) fn left(&mut self, heard: Duration, incarnation: u64, was_silent: bool) {
+    /// The files of a node about ages agree with the leader's or not. If not, it gets no new ages.
+    pub(in super::super) fn compared(&mut self, incarnation: u64, files_agree: bool) {
+        let process = self.process_of(incarnation);
+        if let Some(node) = process.and_then(|process| self.nodes.get_mut(&process)) {
+            node.files_agree = files_agree;
+        }
+    }
+
+    /// A node that was last heard from at this time was given up. If it was silent or has
+    /// stopped, all its ages have ended.
+    pub(in super::super) fn left(&mut self, heard: Duration, incarnation: u64, has_ended: bool) {
         let Some(process) = self.process_of(incarnation) else { return };
         self.nodes.remove(&process);
         for waiting in self.waiting.values_mut().filter(|waiting| waiting.process == process) {
             waiting.is_sent = false;
         }
-        match was_silent {
+        match has_ended {
             true => self.process_ended(process),
             false => drop(self.absent.insert(process, heard + PATIENCE)),
         }
@@ -248,6 +259,7 @@ impl Scheduler {
             }
             AgeReport::Arrived { number, fence, player, auth } => {
                 if !self.has_heard(now, process, number, fence) {
+                    self.end_outdated(process, number, fence);
                     return self.revoke(incarnation, number, fence);
                 }
                 let load = self.loads.get(&process).map_or(0, |load| load.players);
@@ -265,12 +277,14 @@ impl Scheduler {
                 }
             }
             AgeReport::Ended { number, fence } => {
-                if self.has_heard(now, process, number, fence) {
-                    self.end(vec![number]);
+                match self.has_heard(now, process, number, fence) {
+                    true => self.end(vec![number]),
+                    false => self.end_outdated(process, number, fence),
                 }
             }
             AgeReport::Running { number, fence } => {
                 if !self.has_heard(now, process, number, fence) {
+                    self.end_outdated(process, number, fence);
                     self.revoke(incarnation, number, fence);
                 }
             }
@@ -282,8 +296,9 @@ impl Scheduler {
         let load = |process: &u64| self.loads.get(process).copied().unwrap_or_default();
         // A node for no players is being drained.
         let candidates = self.nodes.iter();
-        let candidates =
-            candidates.filter(|(_, node)| node.info.runs_ages && node.info.max_players > 0);
+        let is_candidate =
+            |node: &Node| node.info.runs_ages && node.info.max_players > 0 && node.files_agree;
+        let candidates = candidates.filter(|(_, node)| is_candidate(node));
         let best = candidates.min_by(|(one, node), (other, than)| {
             // Fractions are compared without division.
             let (load, than_load) = (load(one).weight(), load(other).weight());
@@ -393,7 +408,7 @@ impl Scheduler {
         self.present.iter().filter(|(_, place)| is_meant(place.number)).count()
     }
 
-    /// The ages of nodes, in no order. Times are how long ago something was.
+    /// The ages of nodes, in no particular order. Times are durations until now.
     pub(in super::super) fn running(&self, now: Duration) -> Vec<NodeAge> {
         let mut players: HashMap<u32, Vec<_>> = HashMap::new();
         for (player, place) in self.present.iter() {
@@ -416,7 +431,7 @@ impl Scheduler {
         }
     }
 
-    /// What has to be done next.
+    /// What to do next.
     pub(in super::super) fn poll_task(&mut self) -> Option<Task> {
         self.tasks.pop_front()
     }
@@ -528,6 +543,15 @@ impl Scheduler {
                 true
             }
             _ => false,
+        }
+    }
+
+    /// A process names a placement of an age that is not known. If it has a later fence than the
+    /// known one of this process, the database is a restored backup, and the known one has ended.
+    fn end_outdated(&mut self, process: u64, number: u32, fence: u64) {
+        let known = self.ages.get(&number);
+        if known.is_some_and(|age| age.process == process && age.fence < fence) {
+            self.end(vec![number]);
         }
     }
 

@@ -1,5 +1,6 @@
 //! A node's end of the cluster: sessions in the leader's vault.
 
+mod heard;
 pub(super) mod machine;
 
 use std::collections::HashMap;
@@ -9,8 +10,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
-use tokio::time::{Instant, sleep_until};
-use tracing::{info, warn};
+use tokio::time::{Instant, sleep, sleep_until};
+use tracing::{debug, error, info, warn};
+use worldwire_net::LogLimiter;
 use worldwire_uru::types::NetError;
 
 use super::ages::{AgeOrder, AgeReport};
@@ -18,16 +20,43 @@ use super::bus::{Bus, BusError, Messages, Publisher, Subjects};
 use super::frames::MAX_BODY;
 use super::leader::MAX_REQUESTS;
 use super::members::{Description, Traffic};
+use super::passport::{Passport, PassportOffice, Refusal};
 use super::requests::ClientReport;
 use super::tenure::{NodeTime, Tenure};
+use crate::boot_clock::BootInstant;
 use crate::uru::vault::Notice;
 use crate::uru::vault::ask::encoded;
-use machine::{LinkEvent, LinkMachine};
+use heard::{Heard, LISTEN_FOR, LOG_EVERY};
+use machine::{ASK_AGAIN_AFTER, LeaveReason, LinkEvent, LinkMachine, RESTORED_AFTER};
+
+pub(in crate::uru) use heard::{HeardLeader, LeadersSettings, other_leader};
 
 /// The maximum size of all requests without a reply.
 const MAX_REQUEST_BYTES: usize = 16 << 20;
 /// How many messages or commands are handled at once.
 const MAX_AT_ONCE: usize = 256;
+
+/// How a process joins its cluster.
+#[derive(Debug)]
+pub(in crate::uru) struct Joining {
+    /// Its name.
+    pub(in crate::uru) node: String,
+    /// Its random number.
+    pub(in crate::uru) process: u64,
+    /// What it shows.
+    pub(in crate::uru) office: PassportOffice,
+    /// What happens with the leader's settings.
+    pub(in crate::uru) settings: LeadersSettings,
+}
+
+#[cfg(test)]
+impl Joining {
+    /// A process that shows nothing.
+    pub(in crate::uru) fn of(node: &str, process: u64) -> Self {
+        let (node, office) = (node.to_owned(), PassportOffice::default());
+        Self { node, process, office, settings: LeadersSettings::Ignored }
+    }
+}
 
 /// A process' link to the leader. Cheap to clone.
 #[derive(Clone)]
@@ -42,6 +71,8 @@ struct Shared {
     max_notices: usize,
     /// How long ages may speak.
     time: Arc<NodeTime>,
+    opened: Instant,
+    heard: Arc<Heard>,
 }
 
 /// What an age node learns from the leader.
@@ -49,6 +80,8 @@ struct Shared {
 pub(crate) enum NodeEvent {
     /// The node has joined a leader, which knows nothing about its ages.
     Joined,
+    /// The next leader's database was restored from a backup, and so has earlier fences than this node.
+    Restored,
     /// The leader has an order.
     Ordered {
         /// The order.
@@ -74,8 +107,11 @@ enum Command {
     Report { session: u64, report: ClientReport },
     End(u64),
     Describe(Description),
+    Show(Passport),
+    BelongTo(u64),
     Attend(mpsc::UnboundedSender<NodeEvent>),
     ReportAges(AgeReport),
+    Stop,
     Flush(oneshot::Sender<()>),
 }
 
@@ -88,23 +124,28 @@ struct Waiting {
 impl Link {
     /// Connects a node to the leader of a cluster, now or later. Each session has room for
     /// `max_notices` notices.
-    pub(crate) async fn open(
+    pub(in crate::uru) async fn open(
         bus: Arc<dyn Bus>,
         cluster: &str,
-        node: &str,
-        process: u64,
+        joining: Joining,
         max_notices: usize,
     ) -> Result<Self, BusError> {
-        let machine = LinkMachine::new(Subjects::of(cluster), node, process);
+        let Joining { node, process, office, settings } = joining;
+        let mut machine = LinkMachine::new(Subjects::of(cluster), &node, process);
+        machine.show(office.issue().await);
         let [announcements, frames] = machine.subscriptions();
         let announcements = bus.subscribe(&announcements).await?;
         let frames = bus.subscribe(&frames).await?;
         let (commands, inbox) = mpsc::unbounded_channel();
         let traffic = Arc::<Traffic>::default();
-        let start = Instant::now();
+        let start = BootInstant::now();
         let time = NodeTime::new(start);
+        let heard = Arc::<Heard>::default();
         let task = Task {
             machine,
+            settings,
+            heard: Arc::clone(&heard),
+            other_shards: LogLimiter::new(LOG_EVERY),
             publisher: Publisher::new(bus),
             start,
             sessions: HashMap::new(),
@@ -116,15 +157,41 @@ impl Link {
             flushes: Vec::new(),
         };
         tokio::spawn(task.run(inbox, announcements, frames));
+        tokio::spawn(keep_showing(office, commands.downgrade()));
         let (requests, bytes) = (Semaphore::new(MAX_REQUESTS), Semaphore::new(MAX_REQUEST_BYTES));
         let (requests, bytes) = (Arc::new(requests), Arc::new(bytes));
         let max_notices = max_notices.max(1);
-        Ok(Self(Arc::new(Shared { commands, requests, bytes, traffic, max_notices, time })))
+        let opened = Instant::now();
+        let shared =
+            Shared { commands, requests, bytes, traffic, max_notices, time, opened, heard };
+        Ok(Self(Arc::new(shared)))
+    }
+
+    /// Why the leader does not admit this process.
+    pub(in crate::uru) fn refusal(&self) -> Option<Refusal> {
+        self.0.heard.refusal().clone()
+    }
+
+    /// The process belongs to this shard, unless it is 0, and joins no leader of another one.
+    pub(in crate::uru) fn belong_to(&self, shard: u64) {
+        // This fails if the runtime has ended.
+        let _ = self.send(Command::BelongTo(shard));
+    }
+
+    /// A leader of another shard than this that is alive. Waits until all of them must have been heard.
+    pub(in crate::uru) async fn other_leader(&self, shard: u64) -> Option<HeardLeader> {
+        sleep_until(self.0.opened + LISTEN_FOR).await;
+        self.0.heard.other_leader(shard)
     }
 
     /// Whether there is a leader that serves this node.
     pub(crate) fn is_member(&self) -> bool {
         self.0.traffic.is_connected.load(Ordering::Relaxed)
+    }
+
+    /// Whether the leader's database accepts no changes.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.0.traffic.is_failing.load(Ordering::Relaxed)
     }
 
     /// This process's traffic on the bus.
@@ -207,6 +274,12 @@ impl Link {
         let _ = self.send(Command::ReportAges(report));
     }
 
+    /// Tells the leader that this process stops: its sessions and ages have ended.
+    pub(crate) fn stop(&self) {
+        // This fails if the runtime has ended.
+        let _ = self.send(Command::Stop);
+    }
+
     /// Waits until the leader has everything that was reported, or there is none.
     pub(crate) async fn flush(&self) {
         let (flushed, done) = oneshot::channel();
@@ -224,8 +297,11 @@ impl Link {
 /// Drives the machine.
 struct Task {
     machine: LinkMachine,
+    settings: LeadersSettings,
+    heard: Arc<Heard>,
+    other_shards: LogLimiter,
     publisher: Publisher,
-    start: Instant,
+    start: BootInstant,
     sessions: HashMap<u64, mpsc::Sender<Notice>>,
     requests: HashMap<u64, Waiting>,
     /// What this process says about itself.
@@ -245,7 +321,7 @@ impl Task {
     ) {
         let (mut commands, mut received) = (Vec::new(), Vec::new());
         loop {
-            let due = self.machine.poll_timeout().map(|due| self.start + due);
+            let due = self.machine.poll_timeout().map(|due| (self.start + due).timer());
             let due = self.publisher.paused_until().or(due);
             let timer = async {
                 match due {
@@ -268,6 +344,7 @@ impl Task {
                 announcement = announcements.recv() => {
                     let Some(announcement) = announcement else { return };
                     self.traffic.add_received(std::slice::from_ref(&announcement));
+                    self.hear_leader(&announcement);
                     self.machine.announced(self.now(), &announcement);
                 }
                 () = timer => {}
@@ -298,6 +375,27 @@ impl Task {
                 }
             }
         }
+    }
+
+    /// Remembers whose announcement this is.
+    fn hear_leader(&self, announcement: &[u8]) {
+        let Some(leader) = HeardLeader::of(announcement) else { return };
+        let (shard, own) = (leader.shard, self.machine.shard());
+        if own != 0
+            && shard != own
+            && let Some(count) = self.other_shards.count()
+        {
+            error!(
+                own = format_args!("{own:016x}"),
+                other = format_args!("{shard:016x}"),
+                leader = leader.place,
+                count,
+                "another shard is led on the bus under the same name, and this process does not join it; \
+                 let all processes of a shard use one database, and give each shard its own `name` in \
+                 [cluster]"
+            );
+        }
+        self.heard.remember(leader);
     }
 
     fn describe(&mut self) {
@@ -336,6 +434,8 @@ impl Task {
                     self.describe();
                 }
             }
+            Command::Show(passport) => self.machine.show(passport),
+            Command::BelongTo(shard) => self.machine.belong_to(shard),
             Command::End(session) => {
                 self.sessions.remove(&session);
                 self.machine.end_session(session);
@@ -347,6 +447,7 @@ impl Task {
                 }
             }
             Command::ReportAges(report) => drop(self.machine.report_ages(&report)),
+            Command::Stop => self.machine.stop(),
             Command::Flush(flushed) => self.flushes.push(flushed),
         }
     }
@@ -354,7 +455,19 @@ impl Task {
     fn handle_events(&mut self) {
         while let Some(event) = self.machine.poll_event() {
             match event {
+                LinkEvent::Settings(settings) => self.settings.hear(&settings),
+                LinkEvent::NotAdmitted(refusal) => {
+                    let mut last = self.heard.refusal();
+                    let is_news = last.clone().map(Refusal::without_times)
+                        != Some(refusal.clone().without_times());
+                    if is_news {
+                        let every = ASK_AGAIN_AFTER.as_secs();
+                        error!(reason = %refusal, "the leader does not admit this process, which asks again every {every} s");
+                    }
+                    *last = Some(refusal);
+                }
                 LinkEvent::Joined => {
+                    *self.heard.refusal() = None;
                     self.traffic.is_connected.store(true, Ordering::Relaxed);
                     self.describe();
                     info!("this node has found the leader");
@@ -369,9 +482,36 @@ impl Task {
                     }
                     self.traffic.draining.send_replace(is_draining);
                 }
+                LinkEvent::Failing(is_failing) => {
+                    self.traffic.is_failing.store(is_failing, Ordering::Relaxed);
+                    match is_failing {
+                        true => warn!("the leader's database accepts no changes; see its log"),
+                        false => info!("the leader's database accepts changes again"),
+                    }
+                }
+                LinkEvent::Restored { former, epoch } => {
+                    warn!(
+                        former,
+                        epoch,
+                        "this node follows a leader of an earlier epoch, because it has heard no other \
+                         one for {} s: the database was probably restored from a backup",
+                        RESTORED_AFTER.as_secs()
+                    );
+                    self.tell(NodeEvent::Restored);
+                }
                 LinkEvent::Left(reason) => {
                     self.traffic.is_connected.store(false, Ordering::Relaxed);
-                    warn!(%reason, "all sessions have ended");
+                    match reason.is_problem() {
+                        false if reason == LeaveReason::Stopped => {
+                            debug!(%reason, "left the leader")
+                        }
+                        true => {
+                            warn!(%reason, "this node has lost the leader: all sessions have ended")
+                        }
+                        false => {
+                            info!(%reason, "this node looks for the leader: all sessions have ended")
+                        }
+                    }
                 }
                 LinkEvent::Answered { number, notices, outcome } => {
                     if let Some(waiting) = self.requests.remove(&number) {
@@ -410,6 +550,20 @@ impl Task {
             }
             self.sessions.remove(&session);
             self.machine.end_session(session);
+        }
+    }
+}
+
+/// Shows what has changed, until the link ends.
+async fn keep_showing(office: PassportOffice, commands: mpsc::WeakUnboundedSender<Command>) {
+    let Some(every) = office.look_every() else { return };
+    loop {
+        sleep(every).await;
+        let passport = office.issue().await;
+        // A strong handle would keep the link open.
+        let Some(commands) = commands.upgrade() else { return };
+        if commands.send(Command::Show(passport)).is_err() {
+            return;
         }
     }
 }

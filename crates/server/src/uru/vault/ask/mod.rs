@@ -11,7 +11,7 @@
 //! | 120 to 129 | [`markers`] | of marker games |
 //! | 130 to 139 | [`resume`] | of sessions that continue on another connection |
 //!
-//! Requests of operators are [`admin::Request`](crate::uru::admin::Request)s, which can be sent, too.
+//! Operators' requests are [`admin::Request`](crate::uru::admin::Request)s, which can also be sent.
 
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
@@ -38,12 +38,12 @@ pub(crate) trait Ask: Wire + Send + 'static {
     /// The number of this type of request. No other type has it, in any version.
     const KIND: u16;
 
-    /// The node whose content it needs.
+    /// The node whose content it needs, if any.
     fn needs(&self) -> Option<u32> {
         None
     }
 
-    /// The placement of the age that makes it.
+    /// The placement of the age that makes it, if an age does.
     fn owner(&self) -> Option<Owner> {
         None
     }
@@ -77,7 +77,7 @@ macro_rules! asks {
             $($field: $type),*
         }
 
-        /// Without the fields, which may be secret.
+        /// Omits the fields, which may be secret.
         impl ::std::fmt::Debug for $name {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 f.debug_struct(stringify!($name)).finish_non_exhaustive()
@@ -115,20 +115,20 @@ macro_rules! asks {
 }
 pub(crate) use asks;
 
-/// What to do with a type of request that is known by its number only.
+/// What to do with a type of request that is known only by its number.
 pub(crate) trait ForKind {
     /// The result.
     type Output;
 
-    /// Does it.
+    /// Handles the type of request.
     fn run<A: Ask>(self) -> Self::Output;
 }
 
 /// Declares the table of all requests.
 macro_rules! kinds {
     ($($name:path),* $(,)?) => {
-        /// Does something with the type of request that has a number. Returns `None` if there is no
-        /// such type.
+        /// Runs `then` for the type of request with this number. Returns `None` if there is no such
+        /// type.
         pub(crate) fn for_kind<F: ForKind>(kind: u16, then: F) -> Option<F::Output> {
             match kind {
                 $(<$name as Ask>::KIND => Some(then.run::<$name>()),)*
@@ -179,6 +179,7 @@ kinds! {
     markers::CarryOut,
     markers::NameGames,
     markers::CleanUp,
+    markers::KeepGames,
     resume::KeepTicket,
     resume::Resume,
     resume::Identify,

@@ -66,7 +66,7 @@ fn numbers_of_requests_never_change() {
         19 SetPublic, 20 CreateScore, 21 GetScores, 22 AddPoints, 23 TransferPoints, \
         24 SetPoints, 25 HighScores, 100 Watch, 101 ReadNodes, 102 ReadState, 103 ReadSettings, \
         104 SaveState, 105 SaveObjects, 106 FindPlayer, 107 RecordLeft, 120 CarryOut, \
-        121 NameGames, 122 CleanUp, 130 KeepTicket, 131 Resume, 132 Identify";
+        121 NameGames, 122 CleanUp, 123 KeepGames, 130 KeepTicket, 131 Resume, 132 Identify";
     assert_eq!(names.join(", "), expected);
     assert!(for_kind(0, Name).is_none());
 }

@@ -53,7 +53,7 @@ pub(crate) trait Wire: Sized + PartialEq + fmt::Debug {
 
     /// Reads the elements of a list.
     fn decode_items(count: usize, reader: &mut Reader<'_>) -> Result<Vec<Self>> {
-        // More than this only once they have been read.
+        // Room for more elements is made only once these have been read.
         let room = reader.capacity(count as u64, u64::MAX, Self::LEAST)?.min(MAX_ROOM);
         let mut items = Vec::with_capacity(room);
         for index in 0..count {
@@ -162,7 +162,7 @@ macro_rules! wire_variants {
 }
 pub(crate) use wire_variants;
 
-/// An enum without this variant.
+/// The error for an enum without this variant.
 #[cold]
 pub(crate) fn unknown(name: &'static str, number: u8, at: u64) -> Error {
     Error::malformed(format!("the number of a {name}"), number.to_string()).at(at)
@@ -235,7 +235,7 @@ impl Wire for u8 {
     }
 }
 
-/// Only finite numbers, as positions are.
+/// Only finite numbers are valid, because the numbers are positions.
 impl Wire for f64 {
     const LEAST: usize = 8;
 

@@ -1,4 +1,4 @@
-//! The vault against the library of marker games that defines what a store does.
+//! Tests the vault against the library of marker games, which defines what a store does.
 
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
@@ -37,7 +37,7 @@ impl Shard {
         shard
     }
 
-    /// Runs a request like the vault's task, and commits it.
+    /// Runs a request as the vault's task does, and commits it.
     fn run<T>(&mut self, request: impl Fn(&mut VaultState) -> Outcome<T>) -> Result<T, NetError> {
         let outcome = loop {
             match self.state.run(&request) {
@@ -259,6 +259,33 @@ fn quests_that_nobody_has_are_removed_a_day_later() {
     assert_eq!(unused.iter().filter(|it| it.kind == "unused-game" && !it.problem).count(), 1);
     at(&mut shard, 1);
     assert_eq!((shard.clean_up(&[]), shard.has(1), shard.marker_nodes()), (1, false, 0));
+}
+
+/// The process with the vault does not know that they run.
+#[test]
+fn quests_that_run_at_nodes_stay() {
+    let mut shard = Shard::new();
+    let at = |shard: &mut Shard, later: u32| {
+        let now = shard.state.now();
+        shard.state.set_now(now + later);
+    };
+    at(&mut shard, DAY);
+    shard.markers(&create(1, 5, MarkerGameType::Quest));
+    let keep = |state: &mut VaultState| state.keep_games(&[template(1), template(2)].into());
+    for _ in 0..3 {
+        assert_eq!(shard.clean_up(&[]), 0);
+        at(&mut shard, DAY);
+        shard.restart();
+        shard.run(keep).unwrap();
+    }
+    // A game that has just begun.
+    assert_eq!(shard.clean_up(&[]), 0);
+    at(&mut shard, DAY);
+    let (template, game_type) = (template(1), MarkerGameType::Quest);
+    shard.markers(&MarkerRequest::Open { template, player: 6, game_type });
+    assert_eq!(shard.clean_up(&[]), 0);
+    at(&mut shard, DAY);
+    assert_eq!((shard.clean_up(&[]), shard.has(1)), (1, false));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use worldwire_uru::types::Uuid;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::placements::NEXT_FENCE;
-use super::{NEXT_NODE, NEXT_SCORE, OWN_AGES, VaultState};
+use super::{IDENTITY, NEXT_NODE, NEXT_SCORE, OWN_AGES, VaultState};
 use crate::store::{
     AccountRow, Change, Changes, CharacterRow, NodeRow, RefRow, ScoreRow, SettingRow,
 };
@@ -45,6 +45,9 @@ impl VaultState {
             match (row.name.as_str(), text.parse().ok()) {
                 (NEXT_FENCE, _) => {
                     self.placements.set_next_fence(text.parse().unwrap_or_default());
+                }
+                (IDENTITY, _) => {
+                    self.identity = u64::from_str_radix(text, 16).unwrap_or_default();
                 }
                 (NEXT_NODE, Some(next)) => self.next_node = self.next_node.max(next),
                 (NEXT_SCORE, Some(next)) => self.next_score = self.next_score.max(next),
@@ -89,7 +92,7 @@ impl VaultState {
 
     /// Applies changes that another process committed.
     pub(crate) fn follow(&mut self, changes: &Changes) -> Result<(), Damage> {
-        // First without the changed rows: they may have passed their unique names on to each other.
+        // Remove the changed rows first: they may have passed their unique names on to each other.
         for change in changes.values() {
             match change {
                 Change::PutAccount(AccountRow { id, .. }) | Change::DeleteAccount(id) => {
@@ -105,7 +108,7 @@ impl VaultState {
                 Change::DeleteCharacter(id) => drop(self.players.set(*id, None)),
                 Change::DeleteNode(id) => drop(self.graph.set(*id, None)),
                 Change::PutSetting(_) | Change::PutCharacter(_) | Change::PutNode(_) => {}
-                // They are read when this process takes over.
+                // Sessions are read when this process takes over.
                 Change::PutSession(_) | Change::DeleteSession(_) => {}
                 Change::PutPlacement(_) | Change::DeletePlacement(_) => {}
             }
@@ -131,6 +134,7 @@ impl VaultState {
         self.players = Players::default();
         self.scores = Scores::default();
         self.own_ages.clear();
+        self.identity = 0;
         self.staged.clear();
         self.undo.clear();
     }

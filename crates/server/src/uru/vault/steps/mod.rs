@@ -73,6 +73,8 @@ pub(crate) struct VaultState {
     missed: VecDeque<Notice>,
     placements: Placements,
     system: u32,
+    /// The random number of this shard; 0 until it has one.
+    identity: u64,
     /// The instances that the shard created automatically. They belong to the operator under any
     /// name.
     own_ages: BTreeSet<Uuid>,
@@ -115,6 +117,9 @@ const NEXT_NODE: &str = "uru.next-node";
 const NEXT_SCORE: &str = "uru.next-score";
 /// The setting with the instances that the shard created automatically, 16 bytes each.
 const OWN_AGES: &str = "uru.own-ages";
+/// The setting with the random number of the shard, in 16 hexadecimal digits. Copies of the
+/// database are the same shard.
+const IDENTITY: &str = "uru.identity";
 
 impl VaultState {
     /// An empty vault.
@@ -133,6 +138,7 @@ impl VaultState {
             missed: VecDeque::new(),
             placements: Placements::default(),
             system: 0,
+            identity: 0,
             own_ages: BTreeSet::new(),
             built: HashMap::new(),
             failures: Failures::default(),
@@ -156,7 +162,7 @@ impl VaultState {
         self.now = now;
     }
 
-    /// Runs a request, and rolls it back if it does not succeed. A panic in it is reported as
+    /// Runs a request and rolls it back if it does not succeed. A panic in it is reported as
     /// [`NetError::InternalError`].
     pub(crate) fn run<T>(&mut self, request: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
         let mark = self.mark();
@@ -180,7 +186,7 @@ impl VaultState {
     /// order.
     pub(crate) fn settle(&mut self) -> Vec<(ConnectionId, Notice)> {
         self.undo.clear();
-        // First, because loaded contents are older than committed ones.
+        // This comes first, because loaded contents are older than committed ones.
         self.contents.end_batch();
         for change in std::mem::take(&mut self.staged).into_values() {
             match change {
@@ -265,7 +271,7 @@ impl VaultState {
         self.notify(parent, notice);
     }
 
-    /// Removes a node from below another one, and notifies all sessions that watch the parent.
+    /// Removes a node from below another one and notifies all sessions that watch the parent.
     pub(crate) fn unlink(&mut self, parent: u32, child: u32) {
         let Some(owner) = self.graph.owner(parent, child) else { return };
         self.stage(Change::DeleteRef { parent, child });
@@ -341,6 +347,21 @@ impl VaultState {
         self.record(Undo::OwnAge(instance));
         self.own_ages.insert(instance);
         self.put_setting(OWN_AGES, self.own_ages.iter().flat_map(|age| age.0).collect());
+    }
+
+    /// Gives the shard a random number, unless it has one.
+    pub(crate) fn identify(&mut self) {
+        if self.identity != 0 {
+            return;
+        }
+        self.record(Undo::Identity(self.identity));
+        self.identity = u64::from_le_bytes(self.random_bytes()).max(1);
+        self.put_setting(IDENTITY, format!("{:016x}", self.identity).into_bytes());
+    }
+
+    /// The random number of the shard; 0 until it has one.
+    pub(crate) fn shard_id(&self) -> u64 {
+        self.identity
     }
 
     /// Sets the numbers of the next node and the next score.

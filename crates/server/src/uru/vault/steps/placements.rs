@@ -13,6 +13,9 @@ use crate::uru::vault::session::Outcome;
 /// The setting with the number of the next placement.
 pub(super) const NEXT_FENCE: &str = "uru.next-fence";
 
+/// Fences are at least the Unix time multiplied by this. It is a power of two.
+const FENCES_PER_SECOND: u32 = 1 << 20;
+
 /// All placements.
 #[derive(Debug, Default)]
 pub(super) struct Placements {
@@ -59,9 +62,11 @@ impl VaultState {
         self.placements.set(number, placement);
     }
 
-    /// The fence of a new placement.
+    /// The fence of a new placement. It is not lower than the current time, so that a restored backup
+    /// does not give out fences again that age nodes may remember.
     pub(in crate::uru::vault) fn make_fence(&mut self) -> Outcome<u64> {
-        let fence = self.placements.next_fence.max(1);
+        let of_now = u64::from(self.now()) << FENCES_PER_SECOND.ilog2();
+        let fence = self.placements.next_fence.max(of_now).max(1);
         let next = fence.checked_add(1).ok_or(NetError::InternalError)?;
         self.record(Undo::NextFence(self.placements.next_fence));
         self.placements.next_fence = next;

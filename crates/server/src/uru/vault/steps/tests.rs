@@ -181,7 +181,7 @@ fn a_copy_follows_all_changes() {
     assert_eq!(copy.graph.refs().collect::<Vec<_>>(), state.graph.refs().collect::<Vec<_>>());
 }
 
-/// The same with a database: the request fails, nothing of it is stored, and the next one succeeds.
+/// With a database, too, the request fails, nothing of it is stored, and the next one succeeds.
 #[tokio::test]
 async fn a_vault_serves_on_after_a_panic() -> Result<(), VaultError> {
     let folder = tempfile::tempdir().unwrap();

@@ -26,6 +26,7 @@ pub(super) enum Undo {
     NextNode(u32),
     NextScore(u32),
     System(u32),
+    Identity(u64),
     OwnAge(Uuid),
     Placement(u32, Option<Placement>),
     NextFence(u64),
@@ -87,6 +88,7 @@ impl VaultState {
                 self.system = system;
                 self.interests.set_system(system, &self.graph);
             }
+            Undo::Identity(identity) => self.identity = identity,
             Undo::OwnAge(instance) => drop(self.own_ages.remove(&instance)),
             Undo::Placement(number, placement) => self.placements.set(number, placement),
             Undo::NextFence(next) => self.placements.set_next_fence(next),

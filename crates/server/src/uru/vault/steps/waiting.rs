@@ -41,7 +41,7 @@ impl VaultState {
         }
     }
 
-    /// Keeps the notices of this batch to waiting sessions, which nobody takes.
+    /// Keeps this batch's notices to waiting sessions, because no connection takes them.
     pub(super) fn keep_missed(&mut self) {
         if self.waiting.is_empty() {
             return;
@@ -56,7 +56,7 @@ impl VaultState {
         self.missed.drain(..excess);
     }
 
-    /// Repeats the notices that a session may have missed which has waited as `old`.
+    /// Repeats the notices that a session may have missed while it waited as `old`.
     pub(in crate::uru::vault) fn tell_missed(
         &mut self,
         old: ConnectionId,

@@ -63,9 +63,9 @@ impl Account {
 
 /// The digests of a password.
 pub(in crate::uru::vault) struct AccountHashes {
-    /// Of its first 15 characters, which most clients send.
+    /// The digests of its first 15 characters, which most clients send.
     pub(in crate::uru::vault) cut: PasswordHashes,
-    /// Of all of it, if it is longer. Some clients send these.
+    /// The digests of the whole password, if it is longer. Some clients send these.
     pub(in crate::uru::vault) uncut: Option<PasswordHashes>,
 }
 

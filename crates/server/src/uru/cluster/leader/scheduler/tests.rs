@@ -102,6 +102,17 @@ fn new_ages_go_where_most_room_is() {
 }
 
 #[test]
+fn a_node_whose_files_differ_gets_no_new_ages() {
+    let mut scheduler = two_nodes();
+    scheduler.compared(11, false);
+    assert_eq!(chosen(&scheduler), 2);
+    scheduler.compared(22, false);
+    assert_eq!(scheduler.choose(), Choice::Here);
+    scheduler.compared(11, true);
+    assert_eq!(chosen(&scheduler), 1);
+}
+
+#[test]
 fn a_node_that_does_not_answer_gets_no_more_ages() {
     let mut scheduler = two_nodes();
     bring(&mut scheduler, CITY + 1, &placement(2, 2), 6);
@@ -159,7 +170,7 @@ fn a_process_that_joins_again_keeps_its_ages() {
     assert_eq!(tasks(&mut scheduler), [Task::Order { incarnation: 12, order }]);
     let running = AgeReport::Running { number: CITY, fence: 1 };
     scheduler.reported(second(2), 12, running);
-    // Player 6 has left meanwhile.
+    // Player 6 has left in the meantime.
     let arrived = AgeReport::Arrived { number: CITY, fence: 1, player: 5, auth: 105 };
     scheduler.reported(second(2), 12, arrived);
     assert_eq!(tasks(&mut scheduler), [Task::Came { player: 5 },]);
@@ -276,4 +287,23 @@ fn messages_of_operators_reach_all_nodes_with_ages() {
     let ages = scheduler.running(second(3));
     assert_eq!(ages.len(), 1);
     assert_eq!(ages[0].players, [(5, Duration::from_secs(3))]);
+}
+
+/// The database was restored from a backup that has an earlier placement of the same process.
+#[test]
+fn placements_of_a_restored_database_end_when_their_process_had_later_ones() {
+    let (number, fence) = (CITY, 9);
+    for report in [
+        AgeReport::Ended { number, fence },
+        AgeReport::Running { number, fence },
+        AgeReport::Arrived { number, fence, player: 1, auth: 101 },
+    ] {
+        let mut scheduler = Scheduler::new(START, vec![(CITY, placement(4, 1))], Duration::ZERO);
+        scheduler.joined(START, "a".to_owned(), 11, 1);
+        scheduler.joined(START, "b".to_owned(), 22, 2);
+        scheduler.reported(START, 22, report.clone());
+        assert!(!tasks(&mut scheduler).contains(&Task::End(vec![(CITY, 4)])), "another process");
+        scheduler.reported(START, 11, report);
+        assert!(tasks(&mut scheduler).contains(&Task::End(vec![(CITY, 4)])));
+    }
 }

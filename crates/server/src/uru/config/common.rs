@@ -1,0 +1,186 @@
+//! The settings that all processes of a shard share. Nodes take them from their leader, so that they
+//! cannot differ.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Map, Value as Json};
+
+use super::ShardConfig;
+use crate::config::{ConfigError, ServerConfig as _, toml_value};
+
+/// The shared settings and sections. All others concern one process, or only the leader.
+const COMMON: [&str; 6] = ["encryption", "build", "any_build", "auth", "game", "games"];
+/// The maximum number of differences to describe.
+const MAX_SHOWN: usize = 8;
+
+/// The settings in force in this process. Clones share them.
+#[derive(Clone, Debug)]
+pub(in crate::uru) struct Settings(Arc<Mutex<Arc<ShardConfig>>>);
+
+/// Why the settings of a leader cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::uru) enum SettingsError {
+    /// They cannot be read, or have values that this version does not know.
+    #[error(transparent)]
+    Unreadable(#[from] serde_json::Error),
+    /// A value is refused.
+    #[error(transparent)]
+    Refused(#[from] ConfigError),
+}
+
+/// Settings that differ.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::uru) struct Differences(Vec<Difference>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Difference {
+    /// With the section.
+    name: String,
+    here: String,
+    leaders: String,
+}
+
+impl Settings {
+    /// The settings of a process's own configuration.
+    pub(in crate::uru) fn new(config: ShardConfig) -> Self {
+        Self(Arc::new(Mutex::new(config.into())))
+    }
+
+    /// The settings as they are now.
+    pub(in crate::uru) fn current(&self) -> Arc<ShardConfig> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes a leader's settings. Connections and ages that exist keep the old ones.
+    pub(in crate::uru) fn take(&self, leaders: &str) -> Result<Differences, SettingsError> {
+        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (config, differences) = current.with_common(leaders)?;
+        if !differences.is_empty() {
+            *current = config.into();
+        }
+        Ok(differences)
+    }
+}
+
+impl ShardConfig {
+    /// The settings that all processes of the shard share, as JSON.
+    pub(in crate::uru) fn common(&self) -> String {
+        // These settings have string keys and no errors of their own.
+        let mut all = serde_json::to_value(self).unwrap_or_default();
+        let common = COMMON.map(|name| (name.to_owned(), all[name].take()));
+        Json::Object(common.into_iter().collect()).to_string()
+    }
+
+    /// This configuration with a leader's shared settings, and those that differ. Settings that only
+    /// other versions know are left out.
+    pub(in crate::uru) fn with_common(
+        &self,
+        leaders: &str,
+    ) -> Result<(Self, Differences), SettingsError> {
+        let leaders: Map<String, Json> = serde_json::from_str(leaders)?;
+        let mut config = serde_json::to_value(self)?;
+        let mut differences = Differences::default();
+        for (name, value) in leaders {
+            let Some(own) = config.get_mut(&name).filter(|_| COMMON.contains(&&*name)) else {
+                continue;
+            };
+            match (own, value) {
+                (Json::Object(own), Json::Object(leaders)) => {
+                    for (setting, value) in leaders {
+                        if let Some(own) = own.get_mut(&setting) {
+                            differences.replace(format!("{name}.{setting}"), own, value);
+                        }
+                    }
+                }
+                (own, value) => differences.replace(name, own, value),
+            }
+        }
+        let config: Self = serde_json::from_value(config)?;
+        config.validate()?;
+        Ok((config, differences))
+    }
+}
+
+impl Differences {
+    /// Whether nothing differs.
+    pub(in crate::uru) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn replace(&mut self, name: String, own: &mut Json, leaders: Json) {
+        if *own != leaders {
+            let (here, there) = (toml_value(own), toml_value(&leaders));
+            self.0.push(Difference { name, here, leaders: there });
+            *own = leaders;
+        }
+    }
+}
+
+impl fmt::Display for Differences {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, Difference { name, here, leaders }) in self.0.iter().take(MAX_SHOWN).enumerate()
+        {
+            let separator = if index == 0 { "" } else { "; " };
+            write!(f, "{separator}{name} = {leaders} at the leader, {here} here")?;
+        }
+        match self.0.len().saturating_sub(MAX_SHOWN) {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use worldwire_uru::connection::Encryption;
+
+    use super::*;
+
+    #[test]
+    fn nodes_take_the_leaders_settings() {
+        let leader = ShardConfig::parse(
+            "build = 7\nencryption = \"openuru_plain\"\nwelcome = \"x\"\n[auth]\ncaps = \"never\"\n\
+             reconnect_seconds = 4\n[game]\nconsole_commands = [\"a.b\"]\n[games]\nheek = true\n\
+             [limits]\nconnections = 9\n[cluster]\nnode = \"b\"",
+        );
+        let leaders = leader.unwrap().common();
+        let settings = Settings::new(ShardConfig::parse("[cluster]\nnode = \"a\"").unwrap());
+        let taken = settings.take(&leaders).unwrap();
+        assert_eq!(
+            taken.to_string(),
+            "auth.caps = \"never\" at the leader, \"compatible\" here; \
+             auth.reconnect_seconds = 4 at the leader, 30 here; build = 7 at the leader, 918 here; \
+             encryption = \"openuru_plain\" at the leader, \"auto\" here; \
+             game.console_commands = [\"a.b\"] at the leader, [] here; \
+             games.heek = true at the leader, false here"
+        );
+        let now = settings.current();
+        assert_eq!((now.build, now.encryption()), (7, Encryption::OpenUruPlain));
+        assert_eq!((now.patience().as_secs(), now.games.heek), (4, true));
+        // Those of one process stay.
+        let default = ShardConfig::default();
+        assert_eq!((&now.welcome, &now.limits), (&default.welcome, &default.limits));
+        assert_eq!(now.cluster.node, "a");
+        assert!(settings.take(&leaders).unwrap().is_empty());
+    }
+
+    #[test]
+    fn settings_of_other_versions_are_left_out() {
+        let settings = Settings::new(ShardConfig::default());
+        let newer = r#"{"build": 7, "new": 1, "auth": {"new": {"x": []}, "strict_chunks": true}}"#;
+        assert_eq!(settings.take(newer).unwrap().0.len(), 2);
+        assert!(settings.current().auth.strict_chunks);
+        // Of values that cannot be used, none is taken.
+        for wrong in [
+            "",
+            "[]",
+            r#"{"build": 8, "auth": 7}"#,
+            r#"{"build": 8, "auth": {"caps": "sometimes"}}"#,
+            r#"{"build": 8, "game": {"bytes_per_second": 0}}"#,
+        ] {
+            assert!(settings.take(wrong).is_err(), "{wrong}");
+            assert_eq!(settings.current().build, 7);
+        }
+    }
+}
