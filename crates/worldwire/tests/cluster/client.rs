@@ -48,7 +48,7 @@ pub(crate) struct Worker {
     /// Its nodes, and the last number that it sent to each.
     nodes: Vec<(u32, u64)>,
     made: usize,
-    /// How often its session continued without a login.
+    /// How many times its session continued without a login.
     pub(crate) resumed: usize,
 }
 
@@ -148,12 +148,13 @@ impl Worker {
             Some(token) => self.resume(&shard, address, token).await,
             None => None,
         };
+        let by_token = resumed.is_some();
         let session = match resumed {
             Some(session) => Some(session),
             None => self.log_in(&shard).await.ok(),
         };
         let outcome = if session.is_some() { Outcome::Done(0) } else { Outcome::Unknown };
-        self.history.record(self.index, Action::Enter, began, outcome);
+        self.history.record(self.index, Action::Enter { by_token }, began, outcome);
         if let Some(mut session) = session
             && self.catch_up(&mut session).await.is_ok()
         {

@@ -1,5 +1,5 @@
-//! The processes of a shard: two with the vault (the active one and its standby), two fronts and two
-//! age nodes. Each reaches NATS and PostgreSQL through its own proxies.
+//! The processes of a shard: those with the vault (the active one and its standby), fronts and age
+//! nodes. Each reaches NATS and PostgreSQL through its own proxies.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -15,21 +15,17 @@ use worldwire_server::store::{self, seal::ServerKey};
 use worldwire_server::uru::vault::{Vault, VaultConfig};
 use worldwire_uru::message::AccountFlags;
 
+use crate::bus::{self, KEY, ROOTS, SHARD, make_private};
+use crate::checker::Mark;
 use crate::database::Database;
 use crate::gate::{Gate, Way};
 use crate::nats::NatsServer;
-use crate::positions;
-
-/// The processes by index: both with the vault, the fronts and the age nodes.
-pub(crate) const VAULTS: [usize; 2] = [0, 1];
-pub(crate) const FRONTS: [usize; 2] = [2, 3];
-pub(crate) const AGE_NODES: [usize; 2] = [4, 5];
-const NAMES: [&str; 6] = ["a", "b", "front-1", "front-2", "age-1", "age-2"];
+use crate::{clock, late_commit, positions};
 
 /// If set, logs are kept even if the test passes.
 const LOGS: &str = "WORLDWIRE_FAULT_LOGS";
-/// Ages that players meet in.
-pub(crate) const AGES: [&str; 2] = ["Fern", "Moss"];
+/// Logs which process runs which age, and since when.
+const LOG_FILTER: &str = "info,worldwire_server::uru::cluster::tenure=debug";
 /// Another build of the program, to be tested instead of this one.
 const PROGRAM: &str = "WORLDWIRE_FAULT_PROGRAM";
 /// How long sessions wait for their clients, in seconds.
@@ -39,10 +35,16 @@ const RESTART_AFTER: Duration = Duration::from_secs(1);
 /// How long a status page may take to answer.
 const PAGE_PATIENCE: Duration = Duration::from_millis(500);
 
+/// How long everything may take to be well again.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+/// How often it is looked at.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
+
 /// A process and its surroundings.
 struct Node {
     index: usize,
     name: &'static str,
+    does: Does,
     folder: PathBuf,
     status: SocketAddr,
     nats: Gate,
@@ -58,6 +60,14 @@ struct NodeState {
     is_stopped: bool,
 }
 
+/// What a process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Does {
+    Vault,
+    Front,
+    Ages,
+}
+
 /// The processes, their bus and their database.
 pub(crate) struct Cluster {
     nodes: Vec<Node>,
@@ -69,10 +79,17 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Creates the database with these accounts, whose passwords are their names, and starts all
-    /// processes. `None` without PostgreSQL or NATS, which is reported.
-    pub(crate) fn start(runtime: &Runtime, accounts: &[String]) -> Option<Arc<Self>> {
-        let nats = NatsServer::start(None)?;
+    /// Creates the database with these accounts, whose passwords are their names, and starts
+    /// processes with these names, which begin with `front` or `age` unless they have the vault.
+    /// `None` without PostgreSQL or NATS, which is reported.
+    pub(crate) fn start(
+        runtime: &Runtime,
+        accounts: &[String],
+        names: &[&'static str],
+        ages: &[&str],
+    ) -> Option<Arc<Self>> {
+        let folder = tempfile::Builder::new().prefix("cluster").tempdir().unwrap();
+        let nats = bus::start(folder.path(), names)?;
         let database = Database::postgres()?;
         runtime.block_on(async {
             let vault = open_vault(&database).await;
@@ -82,23 +99,28 @@ impl Cluster {
             vault.close().await;
         });
         database.sql(positions::RECORD);
+        database.sql(late_commit::HOLD);
 
-        let folder = tempfile::Builder::new().prefix("cluster").tempdir().unwrap();
-        let port = common_port();
-        let nodes = NAMES.iter().enumerate().map(|(index, name)| {
+        let port = common_port(names.len());
+        let nodes = names.iter().enumerate().map(|(index, name)| {
             let [nats, postgres] = [Gate::to_port(nats.port), Gate::new(&database.socket())];
             let free = TcpListener::bind((address(index), 0)).unwrap();
             let status = free.local_addr().unwrap();
             let node = Node {
                 index,
                 name,
+                does: match name.split('-').next() {
+                    Some("front") => Does::Front,
+                    Some("age") => Does::Ages,
+                    _ => Does::Vault,
+                },
                 folder: folder.path().join(name),
                 status,
                 nats,
                 postgres,
                 state: Mutex::default(),
             };
-            node.prepare(port, &database);
+            node.prepare(port, &database, ages);
             node
         });
         let nodes = nodes.collect();
@@ -110,6 +132,15 @@ impl Cluster {
         Some(cluster)
     }
 
+    /// Waits for a condition.
+    pub(crate) fn wait_until(&self, otherwise: &str, is_met: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !is_met() {
+            assert!(start.elapsed() < PATIENCE, "{otherwise}\n{}", self.logs());
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
     /// Starts processes again that have ended.
     pub(crate) fn supervise(&self) {
         for node in &self.nodes {
@@ -117,28 +148,76 @@ impl Cluster {
         }
     }
 
+    /// All processes, by index.
+    pub(crate) fn all(&self) -> std::ops::Range<usize> {
+        0..self.nodes.len()
+    }
+
+    /// The name of a process, for the bus and the database.
+    pub(crate) fn name(&self, node: usize) -> &'static str {
+        self.nodes[node].name
+    }
+
+    fn which_do(&self, does: Does) -> impl Iterator<Item = usize> {
+        self.nodes.iter().filter(move |node| node.does == does).map(|node| node.index)
+    }
+
     /// The process that has the vault, if its status page says so.
     pub(crate) fn leader(&self) -> Option<usize> {
-        VAULTS.into_iter().find(|node| self.is_healthy(*node))
+        self.which_do(Does::Vault).find(|node| self.is_healthy(*node))
     }
 
-    /// The process that does not have the vault.
+    /// The process that can have the vault, but does not.
     pub(crate) fn standby(&self) -> Option<usize> {
-        self.leader().map(|leader| VAULTS[0] + VAULTS[1] - leader)
+        let leader = self.leader()?;
+        self.which_do(Does::Vault).find(|node| *node != leader)
     }
 
-    /// Whether one process leads, one follows, and all others have found the leader.
+    /// Whether one process leads, the other one follows, and all others have found the leader.
     pub(crate) fn is_complete(&self) -> bool {
+        let Some(leader) = self.leader() else { return false };
         let follows = |node: usize| {
             let page = self.nodes[node].page("/health");
             page.is_some_and(|(_, text)| text.starts_with("standby"))
         };
-        let mut others = FRONTS.into_iter().chain(AGE_NODES);
-        self.standby().is_some_and(follows) && others.all(|node| self.is_healthy(node))
+        let mut followers = self.which_do(Does::Vault).filter(|node| *node != leader);
+        let mut others = self.which_do(Does::Front).chain(self.which_do(Does::Ages));
+        followers.all(follows) && others.all(|node| self.is_healthy(node))
     }
 
     fn is_healthy(&self, node: usize) -> bool {
         self.nodes[node].page("/health").is_some_and(|(code, _)| code == 200)
+    }
+
+    /// The value of a metric of a process.
+    pub(crate) fn metric(&self, node: usize, name: &str) -> u64 {
+        // A busy machine may take too long once.
+        let page = (0..10).find_map(|_| self.nodes[node].page("/metrics"));
+        let (_, text) = page.expect("a process serves its page");
+        let values = text.lines().filter_map(|line| line.strip_prefix("worldwire_"));
+        let value = values.filter_map(|line| line.split_once(' ')).find(|(of, _)| *of == name);
+        value.unwrap_or_else(|| panic!("no metric {name}:\n{text}")).1.parse().unwrap()
+    }
+
+    /// Whether a process runs ages now.
+    pub(crate) fn runs_ages(&self, node: usize) -> bool {
+        self.metric(node, "ages") > 0
+    }
+
+    /// The processor time that a process has used, from `/proc/PID/stat`.
+    pub(crate) fn processor_time(&self, node: usize) -> Duration {
+        processor_time(self.process(node))
+    }
+
+    /// The ID of a running process.
+    pub(crate) fn process(&self, node: usize) -> u32 {
+        self.nodes[node].state().child.as_ref().expect("the process runs").id()
+    }
+
+    /// The log of each process, with its address.
+    pub(crate) fn all_logs(&self) -> Vec<(Ipv4Addr, String)> {
+        let log = |node: &Node| (address(node.index), fs::read_to_string(node.log()).unwrap());
+        self.nodes.iter().map(log).collect()
     }
 
     pub(crate) fn kill(&self, node: usize) {
@@ -193,6 +272,7 @@ impl Cluster {
             let Some(mut child) = child else { continue };
             signal(&child, "-TERM");
             child.wait().unwrap();
+            node.note(&Mark::Ended(clock::now()));
         }
     }
 }
@@ -220,28 +300,34 @@ impl Node {
         self.folder.join("log")
     }
 
+    /// Notes something in the log, and returns the log.
+    fn note(&self, mark: &Mark) -> File {
+        let mut log: File = OpenOptions::new().create(true).append(true).open(self.log()).unwrap();
+        log.write_all(format!("{mark}\n").as_bytes()).unwrap();
+        log
+    }
+
     /// Writes the folder of the process.
-    fn prepare(&self, port: u16, database: &Database) {
-        fs::create_dir(&self.folder).unwrap();
-        let index = self.index;
-        let (address, status, nats) = (address(index), self.status, self.nats.port());
-        let roles = match VAULTS.contains(&index) {
-            true => String::new(),
-            // The names begin with the roles.
-            false => format!("roles = [\"{}\"]\n", self.name.split('-').next().unwrap()),
+    fn prepare(&self, port: u16, database: &Database, ages: &[&str]) {
+        let (address, status, nats) = (address(self.index), self.status, self.nats.port());
+        let roles = match self.does {
+            Does::Vault => "",
+            Does::Front => "roles = [\"front\"]\n",
+            Does::Ages => "roles = [\"age\"]\n",
         };
-        let url = match VAULTS.contains(&index) {
-            true => self.postgres.url(database.name(), self.name),
-            false => String::new(),
+        let url = match self.does {
+            Does::Vault => self.postgres.url(database.name(), self.name),
+            Does::Front | Does::Ages => String::new(),
         };
-        // Clients change nodes of others, and return before their old sessions are given up.
+        // Clients change each other's nodes, and return before their old sessions are given up.
         let settings = format!(
             "listen = \"{address}:{port}\"\npublic_address = \"{address}\"\nstatus = \"{status}\"\n\
             database = \"{url}\"\n\
             [limits]\nconnections_per_address = 1000\nnodes_per_player = 0\n\
             [auth]\nreconnect_seconds = {RECONNECT_SECONDS}\nfailed_logins = 0\n\
             kick_on_duplicate = true\nstrict_vault = false\n\
-            [cluster]\nbus = [\"nats://127.0.0.1:{nats}\"]\nname = \"chaos\"\nnode = \"{}\"\n{roles}",
+            [cluster]\nbus = [\"tls://127.0.0.1:{nats}\"]\nname = \"{SHARD}\"\nnode = \"{}\"\n{roles}\
+            bus_key = \"{KEY}\"\nbus_ca = \"{ROOTS}\"\n",
             self.name,
         );
         fs::write(self.folder.join("shard.toml"), settings).unwrap();
@@ -252,20 +338,16 @@ impl Node {
         for folder in ["ages", "secure/SDL"] {
             fs::create_dir_all(data.join(folder)).unwrap();
         }
-        for (prefix, age) in (120..).zip(AGES) {
+        for (prefix, age) in (120..).zip(ages) {
             let file = format!("MaxCapacity=50\nLingerTime=60\nSequencePrefix={prefix}\n");
             fs::write(data.join(format!("ages/{age}.age")), file).unwrap();
             let states = format!("STATEDESC {age} {{ VERSION 1 VAR BOOL open[1] }}\n");
             fs::write(data.join(format!("secure/SDL/{age}.sdl")), states).unwrap();
         }
-        if VAULTS.contains(&index) {
+        if self.does == Does::Vault {
             let key = self.folder.join("server.key");
             fs::write(&key, format!("{}\n", "07".repeat(32))).unwrap();
-            #[cfg(unix)]
-            {
-                use std::os::unix::fs::PermissionsExt as _;
-                fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
-            }
+            make_private(&key);
         }
     }
 
@@ -273,11 +355,11 @@ impl Node {
         let program = std::env::var_os(PROGRAM);
         let program = program.unwrap_or_else(|| env!("CARGO_BIN_EXE_worldwire").into());
         let mut command = Command::new(program);
-        command.args(["serve", "uru"]).arg(&self.folder);
-        if VAULTS.contains(&self.index) {
+        command.args(["serve", "uru"]).arg(&self.folder).args(["--log", LOG_FILTER]);
+        if self.does == Does::Vault {
             command.arg("--standby");
         }
-        let log: File = OpenOptions::new().create(true).append(true).open(self.log()).unwrap();
+        let log = self.note(&Mark::Started(clock::now()));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let mut state = self.state();
         *state = NodeState { child: Some(command.spawn().unwrap()), ..NodeState::default() };
@@ -289,7 +371,10 @@ impl Node {
         if child.try_wait().unwrap().is_none() {
             return;
         }
-        let ended = *state.ended.get_or_insert_with(Instant::now);
+        let ended = *state.ended.get_or_insert_with(|| {
+            self.note(&Mark::Ended(clock::now()));
+            Instant::now()
+        });
         drop(state);
         if ended.elapsed() >= RESTART_AFTER {
             self.run();
@@ -321,14 +406,23 @@ pub(crate) fn address(node: usize) -> Ipv4Addr {
 }
 
 /// A port that is free on the addresses of all processes.
-fn common_port() -> u16 {
+fn common_port(processes: usize) -> u16 {
     loop {
         let first = TcpListener::bind((address(0), 0)).unwrap();
         let port = first.local_addr().unwrap().port();
-        if (1..NAMES.len()).all(|node| TcpListener::bind((address(node), port)).is_ok()) {
+        if (1..processes).all(|node| TcpListener::bind((address(node), port)).is_ok()) {
             return port;
         }
     }
+}
+
+/// The processor time that a process has used.
+pub(crate) fn processor_time(process: u32) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    // The name of the program, which may have spaces, is in parentheses.
+    let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    let ticks: u64 = [11, 12].iter().map(|field| fields[*field].parse::<u64>().unwrap()).sum();
+    Duration::from_millis(ticks * 10)
 }
 
 fn signal(child: &Child, name: &str) {

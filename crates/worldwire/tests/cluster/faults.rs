@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use worldwire_core::Sampler;
 
-use crate::cluster::{AGE_NODES, Cluster, FRONTS, VAULTS};
+use crate::cluster::Cluster;
 use crate::gate::Way;
+use crate::late_commit::send_late_commit;
+use crate::rounds::{AGE_NODES, FRONTS};
 
 /// A process, by what it does when the fault begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +41,8 @@ pub(crate) enum Kind {
     PostgresCrashed,
     /// Nothing passes between PostgreSQL and any process.
     PostgresHeld,
+    /// A commit of the leader arrives after its standby has taken over.
+    LateCommit,
 }
 
 impl fmt::Display for Kind {
@@ -51,6 +55,7 @@ impl fmt::Display for Kind {
             Self::NatsStopped => f.write_str("NATS stopped"),
             Self::PostgresCrashed => f.write_str("PostgreSQL crashed"),
             Self::PostgresHeld => f.write_str("PostgreSQL held"),
+            Self::LateCommit => f.write_str("late commit"),
         }
     }
 }
@@ -66,11 +71,15 @@ impl Kind {
     }
 }
 
+/// How many faults a short test has.
+pub(crate) const BRIEF: usize = 4;
+
 /// The kinds in the order in which short tests use them. Longer ones draw from all.
-const KINDS: [Kind; 30] = [
+const KINDS: [Kind; 31] = [
     Kind::Killed(Target::Leader),
     Kind::Killed(Target::AgeNode),
     Kind::Killed(Target::Front),
+    Kind::LateCommit,
     Kind::Stopped(Target::AgeNode),
     Kind::CutOff(Target::AgeNode, From::Nats, Way::Held),
     Kind::CutOff(Target::AgeNode, From::Nats, Way::Cut),
@@ -114,9 +123,12 @@ pub(crate) struct Fault {
 const LONGEST: u64 = 60_000;
 
 impl Fault {
-    /// The fault of a round.
-    pub(crate) fn draw(round: usize, sampler: &mut Sampler) -> Self {
-        let drawn = usize::try_from(sampler.below(KINDS.len() as u64)).unwrap();
+    /// The fault of a round, of a kind whose name contains `only`.
+    pub(crate) fn draw(round: usize, sampler: &mut Sampler, only: &str) -> Self {
+        let kinds = KINDS.iter().filter(|kind| kind.to_string().contains(only));
+        let kinds: Vec<_> = kinds.collect();
+        assert!(!kinds.is_empty(), "no fault contains {only:?}: {KINDS:?}");
+        let drawn = usize::try_from(sampler.below(kinds.len() as u64)).unwrap();
         let second = usize::from(sampler.below(2) == 1);
         // Leases and memberships end within a few seconds, so most are about as long.
         let time = match sampler.below(16) {
@@ -126,8 +138,8 @@ impl Fault {
         };
         // The first rounds are the same for each seed.
         let (kind, time) = match round {
-            0..3 => (KINDS[round], 0),
-            _ => (KINDS[drawn], 1_000 + time),
+            0..BRIEF if only.is_empty() => (KINDS[round], 0),
+            _ => (*kinds[drawn], 1_000 + time),
         };
         let nodes = if kind.is_of_age_node() { AGE_NODES } else { FRONTS };
         Self { kind, time: Duration::from_millis(time.min(LONGEST)), node: nodes[second] }
@@ -135,7 +147,7 @@ impl Fault {
 
     /// Whether it is over by itself.
     pub(crate) fn is_brief(&self) -> bool {
-        matches!(self.kind, Kind::Killed(_) | Kind::PostgresCrashed)
+        matches!(self.kind, Kind::Killed(_) | Kind::PostgresCrashed | Kind::LateCommit)
     }
 
     /// Applies it, and returns what undoes it. `None` without a leader.
@@ -143,7 +155,13 @@ impl Fault {
         let node = |target| match target {
             Target::Leader => cluster.leader(),
             Target::Standby => cluster.standby(),
-            Target::Front | Target::AgeNode => Some(self.node),
+            Target::Front => Some(self.node),
+            // One without ages would not be missed.
+            Target::AgeNode if cluster.runs_ages(self.node) => Some(self.node),
+            Target::AgeNode => {
+                let other = AGE_NODES.into_iter().find(|node| cluster.runs_ages(*node));
+                other.or(Some(self.node))
+            }
         };
         Some(match self.kind {
             Kind::Killed(target) => {
@@ -174,10 +192,14 @@ impl Fault {
                 Undo::Nothing
             }
             Kind::PostgresHeld => {
-                for node in VAULTS {
+                for node in cluster.all() {
                     cluster.way(node, None, Some(Way::Held));
                 }
                 Undo::Open
+            }
+            Kind::LateCommit => {
+                send_late_commit(cluster, cluster.leader()?, cluster.standby()?);
+                Undo::Nothing
             }
         })
     }
@@ -199,7 +221,7 @@ impl Undo {
             Self::Nothing => {}
             Self::Continue(node) => cluster.pause(node, false),
             Self::Open => {
-                for node in VAULTS.into_iter().chain(FRONTS).chain(AGE_NODES) {
+                for node in cluster.all() {
                     cluster.way(node, Some(Way::Open), Some(Way::Open));
                 }
             }
@@ -213,7 +235,8 @@ impl Undo {
 fn a_seed_decides_about_all_faults() {
     let drawn = |seed| {
         let mut sampler = Sampler::new(seed);
-        (0..100).map(|round| format!("{:?}", Fault::draw(round, &mut sampler))).collect::<Vec<_>>()
+        let draw = |round| format!("{:?}", Fault::draw(round, &mut sampler, ""));
+        (0..100).map(draw).collect::<Vec<_>>()
     };
     assert_eq!(drawn(1), drawn(1));
     assert_ne!(drawn(1), drawn(2));

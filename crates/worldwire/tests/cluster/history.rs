@@ -5,11 +5,13 @@ use std::net::Ipv4Addr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::clock;
+
 /// What a client asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// To log in or resume its session, and to play.
-    Enter,
+    Enter { by_token: bool },
     /// To create a node with this unique title.
     Create { title: String },
     /// To put one of its own nodes below its player.
@@ -57,19 +59,18 @@ pub(crate) enum Talking {
     Joined {
         player: u32,
         age: usize,
+        /// The number that the shard has given to the age.
+        number: u32,
     },
     /// A text that is a number, which nobody else says, to the process at this address.
-    Said {
-        speaker: u32,
-        age: usize,
-        number: u64,
-        node: Ipv4Addr,
-    },
+    Said { speaker: u32, age: usize, number: u64, node: Ipv4Addr },
     Heard {
         listener: u32,
         speaker: u32,
         age: usize,
         number: u64,
+        /// The address of the process that passed it on.
+        node: Ipv4Addr,
     },
 }
 
@@ -84,13 +85,21 @@ pub(crate) struct Talk {
 #[derive(Debug)]
 pub(crate) struct History {
     start: Instant,
+    /// The start by the clock of the machine.
+    epoch: Duration,
     calls: Mutex<Vec<Call>>,
     talks: Mutex<Vec<Talk>>,
 }
 
 impl History {
     pub(crate) fn new() -> Self {
-        Self { start: Instant::now(), calls: Mutex::default(), talks: Mutex::default() }
+        let (start, epoch) = (Instant::now(), clock::now());
+        Self { start, epoch, calls: Mutex::default(), talks: Mutex::default() }
+    }
+
+    /// The start by the clock that all processes share.
+    pub(crate) fn epoch(&self) -> Duration {
+        self.epoch
     }
 
     /// The time since the start, on a clock that only goes forward.
@@ -167,6 +176,16 @@ pub(crate) fn longest_solitude(
     longest_gap(talks.iter().filter(is_heard).map(|talk| talk.at), since, until)
 }
 
+/// Whether a client had to log in again, from `since` to `until`.
+pub(crate) fn logged_in(calls: &[Call], client: usize, since: Duration, until: Duration) -> bool {
+    calls.iter().any(|call| {
+        call.client == client
+            && call.is_done()
+            && call.action == Action::Enter { by_token: false }
+            && (since..=until).contains(&call.ended)
+    })
+}
+
 fn longest_gap(
     times: impl Iterator<Item = Duration>,
     since: Duration,
@@ -186,7 +205,13 @@ mod tests {
 
     fn answered(client: usize, milliseconds: u64) -> Call {
         let ended = Duration::from_millis(milliseconds);
-        Call { client, action: Action::Enter, began: ended, ended, outcome: Outcome::Done(0) }
+        Call {
+            client,
+            action: Action::Enter { by_token: true },
+            began: ended,
+            ended,
+            outcome: Outcome::Done(0),
+        }
     }
 
     #[test]

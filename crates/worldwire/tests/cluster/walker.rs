@@ -16,8 +16,8 @@ use worldwire_uru::schema::Descriptors;
 use worldwire_uru::types::Uuid;
 
 use crate::client::{CONNECT_WITHIN, PATIENCE, RETRY};
-use crate::cluster::AGES;
 use crate::history::{History, Talking};
+use crate::rounds::AGES;
 
 type Result<T> = std::result::Result<T, ClientError>;
 
@@ -186,7 +186,8 @@ impl Walker {
         let (game, mut notifications) =
             timeout(JOIN_WITHIN, joining).await.map_err(timed_out)??;
         let mut scene = Scene::new(self.player, Arc::new(Descriptors::load([("x.sdl", "")])));
-        let joined = Talking::Joined { player: self.player, age: self.age };
+        let number = place.mcp_id;
+        let joined = Talking::Joined { player: self.player, age: self.age, number };
         self.history.talk(joined);
         game.arrive("male", &mut scene, &mut notifications).await?;
         let (age, node) = (self.age, place.game_server);
@@ -203,7 +204,7 @@ impl Walker {
         while let Some(told) = visit.notifications.try_next() {
             if let Notification::NetMessage(_) = told {
                 for event in visit.scene.apply(&told)? {
-                    if self.hear(age, event) {
+                    if self.hear((age, node), event) {
                         visit.heard = Instant::now();
                     }
                 }
@@ -213,12 +214,12 @@ impl Walker {
     }
 
     /// Records what is a talk.
-    fn hear(&self, age: usize, event: SceneEvent) -> bool {
+    fn hear(&self, (age, node): (usize, Ipv4Addr), event: SceneEvent) -> bool {
         if let SceneEvent::Chat { player: speaker, text, .. } = event
             && let Ok(number) = text.parse()
         {
             let listener = self.player;
-            self.history.talk(Talking::Heard { listener, speaker, age, number });
+            self.history.talk(Talking::Heard { listener, speaker, age, number, node });
             return true;
         }
         false

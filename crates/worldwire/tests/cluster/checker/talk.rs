@@ -1,5 +1,5 @@
 //! What players say in ages: others there hear it once and in order, nobody hears a player in an age
-//! that it has left, and no age is at two processes.
+//! that it has left, and no age is in two processes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv4Addr;
@@ -10,7 +10,7 @@ use crate::history::{Talk, Talking};
 /// How long others may hear a player in an age after it has joined another one. Ages of nodes that
 /// cannot hear the leader learn of it last.
 const GRACE: Duration = Duration::from_secs(4);
-/// The shortest time for which an age stays at a process.
+/// The shortest time for which an age stays in one process.
 const STAY: Duration = Duration::from_millis(900);
 
 /// Checks all talks, in the order of their times. Returns how many texts were heard.
@@ -28,13 +28,13 @@ pub(crate) fn check_talks(talks: &[Talk]) -> Result<usize, String> {
                 said.insert(number, (talk.at, age, speaker));
                 nodes.insert(number, node);
             }
-            Talking::Joined { player, age } => drop(moves.insert((player, talk.at), age)),
+            Talking::Joined { player, age, .. } => drop(moves.insert((player, talk.at), age)),
             Talking::Heard { .. } => {}
         }
     }
     let mut count = 0;
     for talk in talks {
-        let Talking::Heard { listener, speaker, age, number } = talk.what else { continue };
+        let Talking::Heard { listener, speaker, age, number, .. } = talk.what else { continue };
         let about = format!("player {listener} heard {number} of {speaker} in age {age}");
         let Some((at, place, author)) = said.get(&number) else {
             return Err(format!("{about}, which nobody said"));
@@ -63,7 +63,7 @@ pub(crate) fn check_talks(talks: &[Talk]) -> Result<usize, String> {
     Ok(count)
 }
 
-/// Checks that an age does not move to and fro faster than processes can fail.
+/// Checks that an age does not move back and forth faster than processes can fail.
 fn one_place(places: &BTreeMap<Duration, Ipv4Addr>) -> Result<(), String> {
     let mut last: Option<(Ipv4Addr, Option<Duration>)> = None;
     for (at, node) in places {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     fn joined(age: usize) -> Talking {
-        Talking::Joined { player: 1, age }
+        Talking::Joined { player: 1, age, number: 7 }
     }
 
     fn said(age: usize, number: u64) -> Talking {
@@ -99,7 +99,8 @@ mod tests {
     }
 
     fn heard(age: usize, number: u64) -> Talking {
-        Talking::Heard { listener: 2, speaker: 1, age, number }
+        let node = Ipv4Addr::LOCALHOST;
+        Talking::Heard { listener: 2, speaker: 1, age, number, node }
     }
 
     #[test]
