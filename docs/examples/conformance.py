@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Answers the questions of `worldwire conformance` with `worldwire decode` and `worldwire encode`.
+"""Answers `worldwire conformance` by running `worldwire decode` and `worldwire encode`.
 
 Usage: worldwire conformance --vectors vectors/uru python3 conformance.py worldwire
 
-Replace `decode` and `encode` by your own.
+Replace `decode` and `encode` with your own.
 """
 
 import json
@@ -14,7 +14,7 @@ PROGRAM = sys.argv[1] if len(sys.argv) > 1 else "worldwire"
 
 
 def run(arguments, given=""):
-    """Standard output, or the error that the program reports if there is none."""
+    """Standard output. If there is none, raises the error that the program reports."""
     done = subprocess.run([PROGRAM, *arguments], input=given, capture_output=True, text=True)
     if not done.stdout.strip():
         raise ValueError(done.stderr.strip() or "exit code %d" % done.returncode)

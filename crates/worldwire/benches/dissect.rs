@@ -1,4 +1,4 @@
-//! How fast a whole capture is read, against tshark counting the protocols of the same file.
+//! How fast a whole capture is read, compared with tshark counting the protocols of the same file.
 //!
 //! The capture is generated: `WORLDWIRE_BENCH_MB` megabytes (200 unless set) of encrypted auth and
 //! game connections, 32 at a time. tshark runs only where it is installed.
@@ -117,7 +117,7 @@ struct Files {
     size: u64,
 }
 
-/// One connection on its way into the capture.
+/// A connection whose packets are being written to the capture.
 struct Talk {
     ends: [Connection; 2],
     wire: SyntheticTcp,
@@ -140,7 +140,7 @@ impl Files {
         Ok(Self { folder, capture, keys, size })
     }
 
-    /// Repeats a capture until it is large.
+    /// Repeats a capture's packets until the result is large.
     fn repeat(from: &Path) -> Result<Self, Box<dyn std::error::Error>> {
         const SIZE: u64 = 50_000_000;
         let entries = std::fs::read_dir(from)?.collect::<Result<Vec<_>, _>>()?;

@@ -67,7 +67,7 @@ struct Job<'j> {
 }
 
 impl Job<'_> {
-    /// Runs ours and, if there is one, the peer's, in turns.
+    /// Runs our command and, if there is one, the peer's, in turn.
     fn run(&self, name: &str, input: &Path, ours: &str, peer: Option<&str>) {
         for threads in [1, 2] {
             let (mut own, mut other) = (Duration::MAX, Duration::MAX);
@@ -115,7 +115,7 @@ impl Job<'_> {
     }
 }
 
-/// Objects in files, 500 to a directory.
+/// Writes objects to files, 500 per directory.
 fn write_objects(folder: &Path, types: &Path, count: usize) {
     let mut lists = TypeLists::new();
     lists.add("types.json", &fs::read(types).unwrap()).unwrap();
@@ -151,7 +151,7 @@ fn object(classes: &Classes, index: usize) -> Object {
     Object::parse_json(classes, &json).unwrap()
 }
 
-/// An archive of text of about this size, which compresses to a fifth.
+/// Writes an archive of text files of about this size, which compress to a fifth.
 fn write_archive(path: &Path, count: usize, size: usize) {
     let mut state = 1_u64;
     let mut random = || {

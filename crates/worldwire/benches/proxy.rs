@@ -3,10 +3,9 @@
 //! server are threads of this program, on the same cores, and speak TERA, encrypted on both sides
 //! of the proxy.
 //!
-//! With Node.js, it measures toolbox mods, too; with the argument `mods`, nothing else.
-//! `WORLDWIRE_BENCH_HOOK` is a hook to measure as
-//! well, such as `python3 hook.py`. Set `WORLDWIRE_BENCH_HOOK_CHANGES` if it changes every
-//! `S_CHAT`.
+//! With Node.js, it also measures toolbox mods; with the argument `mods`, it measures nothing else.
+//! `WORLDWIRE_BENCH_HOOK` is another hook to measure, such as `python3 hook.py`. Set
+//! `WORLDWIRE_BENCH_HOOK_CHANGES` if it changes every `S_CHAT`.
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -23,20 +22,20 @@ use worldwire_core::{Limits, Side};
 use worldwire_dissect::{CodecOptions, Definitions, Keys, Line};
 use worldwire_tera::connection::{Config, Connection, Unit};
 
-/// How many messages are sent one by one, and how many a second.
+/// How many messages are sent one at a time, and how many per second.
 const PACED: usize = 10_000;
 const RATE: u32 = 2_000;
 /// How many messages are sent as fast as possible.
 const FLOOD: usize = 300_000;
-/// The same through a hook.
+/// How many messages are sent through a hook as fast as possible.
 const HOOKED: usize = 30_000;
 /// The number of characters in a chat message as long as the one in tera-toolbox's figures.
 const CHAT_TEXT: usize = 72;
-/// How many connections are idle: a proxy accepts 32 from an address.
+/// How many addresses the idle connections come from: a proxy accepts 32 from each.
 const ADDRESSES: u8 = 20;
 const PER_ADDRESS: usize = 30;
 
-/// Rules, and whether they change the messages.
+/// Rules and whether they change the messages.
 const RULES: [(&str, &str, bool); 5] = [
     ("a rule for other messages", "when C_CHAT { drop }\n", false),
     ("a rule that tests a field", "when S_CHAT and channel == 4711 { drop }\n", false),
@@ -82,7 +81,7 @@ const HOOKS: [(&str, &str, [f64; 2]); 4] = [
         [3.32, 32.0],
     ),
 ];
-/// How many messages pass in each round with mods, and how many rounds are measured.
+/// How many messages pass in each round with mods and how many rounds are measured.
 const IN_ROUND: usize = 100_000;
 const ROUNDS: usize = 5;
 
@@ -127,7 +126,7 @@ fn main() {
     idle(&messages, folder.path());
 }
 
-/// Prints what hooks of mods cost, and what messages without hooks cost, with many in flight.
+/// Prints the cost of mods' hooks and of messages without hooks, with many messages in flight.
 fn mods(messages: &Arc<Messages>, folder: &Path) {
     let path = folder.join("mods");
     std::fs::create_dir(&path).expect("a directory");
@@ -260,14 +259,14 @@ impl Proxy {
         while !said.contains("Ctrl-C") {
             assert!(log.read_line(&mut said).expect("a line") > 0, "{said}");
         }
-        // Nothing may block on a full pipe.
+        // Drain the log, so that the proxy never blocks on a full pipe.
         thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
         let address = said.split("connect to ").nth(1).and_then(|rest| rest.split(';').next());
         let address = address.expect("an address").parse().expect("an address");
         Self { child, address }
     }
 
-    /// Its memory in bytes.
+    /// The proxy's memory in bytes.
     fn memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
         let status = status.expect("a process");
@@ -275,7 +274,7 @@ impl Proxy {
         line.split_whitespace().nth(1).expect("kB").parse::<u64>().expect("kB") * 1024
     }
 
-    /// The CPU time that the proxy has used, and its hooks, in user and kernel mode.
+    /// The CPU time that the proxy and its hooks have used, in user and kernel mode.
     fn cpu(&self) -> [Duration; 2] {
         let proxy = u64::from(self.child.id());
         let processes = std::fs::read_dir("/proc").expect("Linux").flatten();
@@ -294,8 +293,8 @@ impl Proxy {
     }
 }
 
-/// The number of a process, that of its parent, and the CPU time of all its threads. Linux counts
-/// it in ticks of 10 ms.
+/// The number of a process, its parent's number, and the CPU time of all its threads, which Linux
+/// counts in ticks of 10 ms.
 fn usage(stat: &Path) -> Option<(u64, u64, Duration)> {
     let stat = std::fs::read_to_string(stat).ok()?;
     let (head, fields) = stat.rsplit_once(')')?;
@@ -320,7 +319,7 @@ struct End {
     peer: Side,
     began: Instant,
     buffer: Vec<u8>,
-    /// How many messages arrived that are these bytes.
+    /// How many messages arrived with exactly these bytes.
     same: usize,
     expected: Vec<u8>,
 }
@@ -395,7 +394,7 @@ fn connected(messages: &Messages, proxy: Option<(&Path, &[&str])>) -> (End, End,
     (client, server, proxy)
 }
 
-/// How long each message takes from the server to the client, sorted.
+/// Measures how long each message takes from the server to the client. The results are sorted.
 fn latencies(messages: &Arc<Messages>, proxy: Option<(&Path, &[&str])>) -> Vec<Duration> {
     let (mut client, mut server, _proxy) = connected(messages, proxy);
     let sent: Arc<Vec<AtomicU64>> = Arc::new((0..PACED).map(|_| AtomicU64::new(0)).collect());

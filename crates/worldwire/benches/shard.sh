@@ -4,8 +4,8 @@
 #     cargo build --profile dist -p worldwire
 #     crates/worldwire/benches/shard.sh [PROGRAM] [CLIENTS] [SECONDS]
 #
-# Everything, including the database, is in a temporary folder, which is removed at the end. Set TMPDIR to
-# choose the disk that is measured.
+# Everything, including the database, is in a temporary folder that is removed at the end. Set TMPDIR to
+# choose the disk to measure.
 set -euo pipefail
 
 program=$(realpath "${1:-target/dist/worldwire}")
@@ -14,13 +14,13 @@ seconds=${3:-20}
 folder=$(mktemp -d)
 server=
 trap '[ -n "$server" ] && kill "$server" && wait "$server"; rm -rf "$folder"' EXIT
-# Below the ports that the system gives to clients.
+# Below the ports that the system assigns to clients.
 port=$((20000 + RANDOM % 10000))
 cd "$folder"
 export WORLDWIRE_PASSWORD=secret
 ulimit -n "$(ulimit -Hn)"
 
-# The first start creates missing files, and stores the options in the configuration.
+# The first start creates missing files and stores the options in the configuration.
 "$program" serve uru shard --quiet --listen "127.0.0.1:$port" --status "127.0.0.1:$((port + 1))" > first.log 2>&1 &
 server=$!
 until [ -e shard/shard.sqlite ]; do sleep 0.2; kill -0 "$server" || { cat first.log; exit 1; }; done
@@ -99,7 +99,7 @@ client --account load-1 --count 1 --seconds 10 \
     again + login + set-player 'Load 1' + vault + logout
 
 echo; echo "one client downloads 280 MB:"
-# The first time the server packs it.
+# The server packs the file for the first download.
 client manifest Big > /dev/null
 begun=$(date +%s%N)
 client download Big game

@@ -1,4 +1,4 @@
-//! How fast archives are read, extracted and built, against libdeflate itself on the same streams.
+//! How fast archives are read, extracted and built, compared with libdeflate on the same streams.
 //!
 //! The files are generated: `WORLDWIRE_BENCH_FILES` of them (9,800 unless set, 280 MB), in memory
 //! if the system has an in-memory file system. Every figure is the best of `WORLDWIRE_BENCH_ROUNDS`
@@ -124,7 +124,7 @@ fn read_and_extract(home: &Path, bytes: &[u8], files: &Files, rounds: usize) {
 /// An entry: the stored bytes, the size of the file, and whether it is compressed.
 type Stream<'d> = (&'d [u8], usize, bool);
 
-/// The opponent: only inflates, and reads what is stored.
+/// The peer, which only inflates compressed entries and reads stored ones.
 fn libdeflate(streams: &[Stream<'_>]) {
     let mut decompressor = Decompressor::new();
     let most = streams.iter().map(|(_, size, _)| *size).max().unwrap_or_default();
@@ -141,7 +141,7 @@ fn libdeflate(streams: &[Stream<'_>]) {
     }
 }
 
-/// The opponent on two threads, each of which processes half of the bytes.
+/// The peer on two threads, each of which processes half of the bytes.
 fn halves(streams: &[Stream<'_>]) {
     let size = |streams: &[Stream<'_>]| streams.iter().map(|(_, size, _)| size).sum::<usize>();
     let (half, mut bytes) = (size(streams) / 2, 0);
@@ -248,8 +248,8 @@ fn number(variable: &str, default: usize) -> usize {
 
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// Files like those of a game, always the same ones: text, tables, and incompressible data. Sizes
-/// are spread around 10 kB, from 200 bytes to 4 MB.
+/// Generates files like those of a game: text, tables, and incompressible data. Every run generates
+/// the same files. Their sizes are spread around 10 kB, from 200 bytes to 4 MB.
 fn generate(count: usize) -> Files {
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let words = vocabulary(&mut random);

@@ -1,4 +1,4 @@
-//! Files in the user's cache directory: they save work, and can be deleted at any time.
+//! Files in the user's cache directory, which save work and can be deleted at any time.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub(crate) fn store(name: &str, bytes: &[u8]) {
     }
 }
 
-/// Deletes the oldest files, until the others have at most this many bytes.
+/// Deletes the oldest files until the rest have at most this many bytes.
 fn shrink(folder: &Path, max: u64) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     let mut files: Vec<(SystemTime, u64, PathBuf)> = entries

@@ -1,4 +1,4 @@
-//! The log on standard error: of servers, and of other commands if the user asks for it.
+//! The log on standard error, for servers, and for other commands if the user asks for it.
 
 #[cfg(feature = "network")]
 use tracing::level_filters::LevelFilter;
@@ -36,6 +36,7 @@ pub(crate) fn start_of_server(verbose: bool, common: &Common) {
     if !verbose {
         // The server itself logs what matters in these lines, once for each event.
         filter = filter.with_target("sqlx", LevelFilter::OFF);
+        filter = filter.with_target("async_nats", LevelFilter::OFF);
     }
     begin(filter);
 }
@@ -50,6 +51,6 @@ fn begin(filter: Targets) {
         .with_writer(|| Log(std::io::stderr()))
         // A log that cannot be written, for example on a full disk, must not end a server.
         .log_internal_errors(false);
-    // Fails only if the log was started before.
+    // Fails only if the log has already been started.
     let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();
 }

@@ -54,7 +54,7 @@ pub(crate) fn load(lists: &[PathBuf], common: &Common) -> Result<Arc<Classes>, F
     Ok(classes)
 }
 
-/// Reads type lists. Large ones are compiled once, and cached by their content.
+/// Reads type lists. Large ones are compiled once and cached by their content.
 pub(crate) fn read(lists: &[PathBuf]) -> Result<Arc<Classes>, Failure> {
     let texts: Vec<Vec<u8>> =
         lists.iter().map(|list| input::read(list)).collect::<Result<_, _>>()?;

@@ -34,7 +34,8 @@ fn cost(codec: &str, document: &str) -> usize {
     figure("VmHWM:") - figure("RssFile:")
 }
 
-/// Each byte of a document uses at most five bytes of memory, in addition to those for a short one.
+/// Checks that each byte of a document uses at most five bytes of memory, in addition to what a
+/// short document uses.
 #[track_caller]
 fn is_modest(codec: &str, start: &str, item: impl Fn(usize) -> String, end: &str) {
     let document = |least: usize| {

@@ -10,7 +10,7 @@ fn transcripts_match() {
     trycmd::TestCases::new()
         .env("COLUMNS", "100")
         .env("NO_COLOR", "1")
-        // Without the settings and caches of the user who runs the tests.
+        // Ignore the settings and caches of the user who runs the tests.
         .env("XDG_CONFIG_HOME", "/nonexistent")
         .env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"))
         .case("README.md")
@@ -19,7 +19,7 @@ fn transcripts_match() {
 }
 
 /// The blocks above have slashes where the program prints backslashes. Those with backslashes are
-/// marked `text`, and compared as they are.
+/// marked `text` and compared as they are.
 #[test]
 fn blocks_with_backslashes_match() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -72,7 +72,7 @@ pub(crate) fn write(folder: &Path) -> Outcome<()> {
     stage.game()
 }
 
-/// The two ends, the wire between them and the capture of it.
+/// Both ends, the wire between them, and the capture of its packets.
 struct Stage {
     tape: Tape,
     protocols: Protocols,
@@ -120,7 +120,7 @@ impl Stage {
         Ok(talk)
     }
 
-    /// Carries everything that is queued to the other end, until nothing is.
+    /// Carries everything that is queued to the other end until both queues are empty.
     fn exchange(&mut self, talk: &mut Talk) -> Outcome<()> {
         loop {
             let mut quiet = true;
@@ -196,7 +196,7 @@ impl Stage {
         Ok(ck2)
     }
 
-    /// The graphical client proves that it is the same user, and selects a character. Meanwhile,
+    /// The graphical client proves that it is the same user and selects a character. Meanwhile,
     /// the server offers a new session.
     fn graphical_client(&mut self, ck2: &Secret) -> Outcome<()> {
         let mut talk = self.connect(12_000)?;

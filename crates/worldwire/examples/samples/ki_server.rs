@@ -28,7 +28,7 @@ const ACCOUNT: (&str, u64) = ("merle", 1);
 const MACHINE: u64 = 4_919_131_752_989_213_764;
 const CHARACTER: u64 = 0x0057_0000_0000_0001;
 
-/// Writes the sample, and the file that `serve ki --secrets` writes.
+/// Writes the sample and the file that `serve ki --secrets` writes.
 pub(crate) fn write(folder: &Path) -> Outcome<()> {
     let tape = Tape::new(&folder.join("ki-server.pcapng"), Duration::from_micros(310))?;
     let mut stage = Stage::new(tape);
@@ -38,7 +38,7 @@ pub(crate) fn write(folder: &Path) -> Outcome<()> {
     Ok(std::fs::write(folder.join("ki-server-keys.toml"), stage.secrets)?)
 }
 
-/// The server's side, and the capture.
+/// The server's side and the capture.
 struct Stage {
     tape: Tape,
     protocols: Arc<Protocols>,
@@ -62,7 +62,7 @@ struct Guest {
     is_over: bool,
 }
 
-/// The reports of the server's end.
+/// What the server's end reports.
 enum Told {
     Established,
     Heard(Decoded),
@@ -84,7 +84,7 @@ impl Stage {
         };
         let rules = Rules {
             files: Some(files.into()),
-            // Earlier than usual.
+            // Clients count as idle earlier than usual.
             afk: Duration::from_secs(90),
             ..Rules::of(&KiConfig::default())
         };
@@ -123,7 +123,7 @@ impl Stage {
         Ok(guest)
     }
 
-    /// Carries everything that is queued to the other end, until nothing is.
+    /// Carries everything that is queued to the other end until both queues are empty.
     fn exchange(&mut self, guest: &mut Guest) -> Outcome<()> {
         loop {
             let mut quiet = true;
@@ -196,7 +196,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Accounts, characters and the queue.
+    /// Answers queries about accounts, characters and the queue.
     fn answer(&mut self, query: Query) -> Outcome<Answer> {
         let account = || Account {
             user: ACCOUNT.1,
@@ -287,7 +287,7 @@ impl Stage {
         self.say(guest, LOGIN, "MSG_USER_AUTHEN_V3", &fields)
     }
 
-    /// The patch client asks for the files, and logs in at the second attempt.
+    /// The patch client asks for the files and logs in on the second attempt.
     fn patch_client(&mut self) -> Outcome<()> {
         let mut guest = self.connect()?;
         self.say(&mut guest, 1, "MSG_PING", &[])?;

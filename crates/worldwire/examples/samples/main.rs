@@ -43,7 +43,7 @@ fn main() -> Outcome<()> {
     uru::write(&folder)
 }
 
-/// A capture being written, and its clock.
+/// A capture being written and its clock.
 struct Tape {
     writer: CaptureWriter<File>,
     interface: u32,

@@ -36,7 +36,7 @@ const SESSION: (u32, [u8; 16]) =
 const PLAYER: u16 = 12;
 const NPC: u16 = 599;
 const DOOR: u16 = 414;
-/// The views of the last two.
+/// The views of the NPC and the door.
 const NPC_VIEW: u16 = 4;
 const DOOR_VIEW: u16 = 3;
 
@@ -49,7 +49,7 @@ pub(crate) fn write(folder: &Path) -> Outcome<()> {
     stage.play()
 }
 
-/// The two ends, the wire between them and the capture of it.
+/// Both ends, the wire between them, and the capture of its packets.
 struct Stage {
     tape: Tape,
     ends: [Connection; 2],
@@ -73,7 +73,7 @@ impl Stage {
         Self { tape, ends, wire, objects: Objects::built_in() }
     }
 
-    /// Carries everything that is queued to the other end, until nothing is.
+    /// Carries everything that is queued to the other end until both queues are empty.
     fn exchange(&mut self) -> Outcome<()> {
         loop {
             let mut quiet = true;
@@ -93,7 +93,7 @@ impl Stage {
         }
     }
 
-    /// Lets time pass, and sends what is due meanwhile: acknowledgements, pings.
+    /// Lets time pass and sends what falls due: acknowledgements and pings.
     fn wait(&mut self, time: Duration) -> Outcome<()> {
         let end = self.tape.clock + time;
         self.exchange()?;
@@ -140,13 +140,13 @@ impl Stage {
         Ok(self.objects.class_of(goid).ok_or("no such goobj")?.0)
     }
 
-    /// Properties of a create, by name.
+    /// The properties in a create, given by name.
     fn created(&self, goid: u16, values: &[(&str, Vec<u8>)]) -> Outcome<Properties<'static>> {
         let (_, class) = self.objects.class_of(goid).ok_or("no such goobj")?;
         named(class.create(), values)
     }
 
-    /// Properties of an update, by name.
+    /// The properties in an update, given by name.
     fn updated(
         &self,
         goid: u16,
@@ -157,7 +157,7 @@ impl Stage {
         named(class.updates().order(view).ok_or("it has no updates")?, values)
     }
 
-    /// The client says hello, and is shown the world and its own character.
+    /// The client says hello and is shown the world and its own character.
     fn enter(&mut self) -> Outcome<()> {
         self.exchange()?;
         self.wait(Duration::from_millis(20))?;

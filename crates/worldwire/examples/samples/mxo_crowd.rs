@@ -1,4 +1,5 @@
-//! Two clients in the small world of `worldwire serve mxo`, as its server and clients write it.
+//! Two clients in the small world of `worldwire serve mxo`, with the packets that the server and
+//! its clients send.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
@@ -77,7 +78,7 @@ struct Guest {
     sampler: Sampler,
 }
 
-/// A report of a connection, for the world or the client.
+/// What a connection reports to the world or to the client.
 enum Told {
     Hello(u64),
     Section(SequenceNumber, Vec<u8>),
@@ -127,7 +128,7 @@ impl Guest {
         }
     }
 
-    /// The reports of a side's end.
+    /// Processes the reports of one side's end.
     fn listen(&mut self, side: Side, world: &mut World) -> Outcome<()> {
         let mut told = Vec::new();
         while let Some(event) = self.ends[side.index()].poll_event() {

@@ -1,5 +1,5 @@
-//! A whole login of The Matrix Online, as `worldwire serve mxo` and `worldwire client mxo` speak: auth
-//! and margin over TCP, then the world over UDP.
+//! A complete login to The Matrix Online between `worldwire client mxo` and `worldwire serve mxo`:
+//! auth and margin over TCP, then the world over UDP.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
@@ -36,7 +36,7 @@ const PASSWORD: &str = "white rabbit";
 const HANDLE: &str = "Merle";
 const CHARACTER: u64 = 191;
 
-/// Writes the sample, and the file that `serve mxo --secrets` writes.
+/// Writes the sample and the file that `serve mxo --secrets` writes.
 pub(crate) fn write(folder: &Path) -> Outcome<()> {
     let mut tape = Tape::new(&folder.join("mxo-login.pcapng"), Duration::from_micros(240))?;
     let keys = Keys::read()?;
@@ -76,7 +76,7 @@ fn random(seed: u8) -> Random {
     Random::new([seed; 32])
 }
 
-/// Both ends of a TCP connection, and the wire between them.
+/// Both ends of a TCP connection and the wire between them.
 struct Talk {
     ends: [LoginConnection; 2],
     wire: SyntheticTcp,
@@ -134,7 +134,7 @@ fn now(tape: &Tape) -> u32 {
     u32::try_from(DAY.unsigned_abs() + tape.clock.as_secs()).unwrap_or_default()
 }
 
-/// The login at the auth server.
+/// Logs in at the auth server.
 fn log_in(keys: &Keys, tape: &mut Tape) -> Outcome<LoginTicket> {
     let config = AuthClientConfig::new(ACCOUNT, PASSWORD, None);
     let mut client = AuthClient::new(config, random(1));
@@ -332,7 +332,7 @@ fn play(id: u32, key: &SessionKey, tape: &mut Tape) -> Outcome<()> {
     game.exchange(tape)
 }
 
-/// Both ends of the game channel, and the wire between them.
+/// Both ends of the game channel and the wire between them.
 struct Game {
     ends: [Connection; 2],
     wire: SyntheticUdp,

@@ -89,7 +89,7 @@ pub(crate) fn write(folder: &Path) -> Outcome<()> {
     stage.tape.capture(packets)
 }
 
-/// The two ends, the wire between them and the capture of it.
+/// Both ends, the wire between them, and the capture of its packets.
 struct Stage {
     tape: Tape,
     definitions: Definitions,

@@ -74,7 +74,7 @@ const EARLIER_STATE: &str = r#"{
     }
 }"#;
 
-/// The same age later, under version 3.
+/// The state of the same age later, under version 3.
 pub(super) const LATER_STATE: &str = r#"{
     "flags": ["AddedVarLengthIO"], "descriptor": "Fernhollow", "version": 3, "variables": {
         "fhGateOpen": {"hint": "", "flags": ["HasTimeStamp", "SameAsDefault", "Dirty"],
@@ -100,7 +100,7 @@ fn shard_keys(random: &mut ChaCha8Rng) -> KeyRing {
     keys
 }
 
-/// The two ends, the wire between them and the capture of it.
+/// Both ends, the wire between them, and the capture of its packets.
 pub(super) struct Stage {
     tape: Tape,
     keys: KeyRing,
@@ -160,7 +160,7 @@ impl Stage {
         Ok(talk)
     }
 
-    /// Carries everything that is queued to the other end, until nothing is.
+    /// Carries everything that is queued to the other end until both queues are empty.
     fn exchange(&mut self, talk: &mut Talk) -> Outcome<()> {
         loop {
             let mut quiet = true;

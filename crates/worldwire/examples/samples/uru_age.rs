@@ -1,4 +1,4 @@
-//! An Uru player enters an age where another one is: members, states, a lever, chat.
+//! An Uru player enters an age where another player already is: members, states, a lever, chat.
 
 use std::path::Path;
 use std::time::Duration;
@@ -175,7 +175,7 @@ pub(super) fn encoded<'d>(value: &impl Field<'d>) -> Outcome<Vec<u8>> {
     Ok(writer.into_bytes())
 }
 
-/// The class of a net message, and its bytes.
+/// The class of a net message and its bytes.
 fn buffer<'m>(message: impl Into<NetMessage<'m>>) -> Outcome<(ClassIndex, Vec<u8>)> {
     let bytes = encoded(&message.into())?;
     let class = bytes.first_chunk().map_or(0, |class| u16::from_le_bytes(*class));

@@ -32,14 +32,14 @@ const OPEN: Duration = Duration::from_secs(60);
 const SERVED: [GameType; 4] =
     [GameType::BlueSpiral, GameType::Heek, GameType::Marker, GameType::VarSync];
 
-/// A player's connection, and its client's games.
+/// A player's connection and its client's games.
 struct Seat {
     player: u32,
     talk: Talk,
     games: PlayerGames,
 }
 
-/// The age's game manager, and the players.
+/// The age's game manager and the players.
 struct Evening {
     stage: Stage,
     manager: GameManager,

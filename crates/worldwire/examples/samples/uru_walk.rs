@@ -44,7 +44,7 @@ pub(super) fn write(folder: &Path, keys: KeyRing) -> Outcome<()> {
     stage.hang_up(talk)
 }
 
-/// The player's nodes, and a new one.
+/// The player's nodes and a new one.
 fn vault(stage: &mut Stage, talk: &mut Talk) -> Outcome<()> {
     use auth::{client, client::ClientMessage, server, server::ServerMessage};
     let edge = |child_id| NodeRef { parent_id: PLAYER, child_id, owner_id: 0, seen: 0 };
@@ -150,7 +150,7 @@ fn walk(stage: &mut Stage, descriptors: &Descriptors) -> Outcome<()> {
     stage.hang_up(talk)
 }
 
-/// The player is put back to the start.
+/// Puts the player back at the start.
 fn linked() -> PlasmaMessage<'static> {
     let mut rows = [0.0; 16];
     for (at, value) in [(0, 1.0), (5, 1.0), (10, 1.0), (15, 1.0), (3, 40.0), (11, 3.0)] {

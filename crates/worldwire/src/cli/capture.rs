@@ -14,14 +14,14 @@ use super::{Data, SideArg, Target, threads};
 /// What is known about the conversations of a capture.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Knowledge {
-    /// Key file; can be repeated. Uru server keys in any format (worldwire, dirtsand, moulars,
-    /// NAGUS, server.ini); in worldwire's format also KI accounts and stream keys, MxO and TERA
-    /// sessions, and the output of `secrets export`
+    /// Key file; can be repeated. Uru server keys can be in any format (worldwire, dirtsand,
+    /// moulars, NAGUS, server.ini). KI accounts and stream keys, MxO and TERA sessions, and the
+    /// output of `secrets export` are in worldwire's format
     #[arg(short, long, value_name = "FILE")]
     pub(crate) keys: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) data: Data,
-    /// Read all conversations, or those of one server port (12000=ki), as this family, instead of
+    /// Read all conversations, or those on one server port (12000=ki), as this family instead of
     /// recognising them by content
     #[arg(id = "as", long = "as", value_name = "[PORT=]FAMILY")]
     pub(crate) families: Vec<String>,
@@ -53,7 +53,7 @@ impl Capture {
         Self { file, more: Vec::new(), knowledge, is_growing: false, tcpdump: None }
     }
 
-    /// The files of the capture, of which there is at least one.
+    /// The files of the capture; at least one.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         let files = core::iter::once(&self.file).chain(&self.more);
         files.map(PathBuf::as_path)
@@ -66,8 +66,8 @@ pub(crate) struct Dissect {
     pub(crate) capture: Capture,
     #[command(flatten)]
     pub(crate) view: View,
-    /// With -o NAME.pcapng, store the keys of these conversations in the capture; anyone who has
-    /// the file can then decrypt them
+    /// With -o NAME.pcapng, also store the keys of the written conversations; anyone who has the file
+    /// can then decrypt them
     #[arg(long, requires = "output")]
     pub(crate) secrets: bool,
     /// Number of threads, up to 256; 0 uses all cores
@@ -90,7 +90,7 @@ pub(crate) struct View {
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["last", "message", "first"],
           value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
-    /// Show only this many of the last matching messages and notes; at most 1000000
+    /// Show only the last NUMBER matching messages and notes; at most 1000000
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["message", "first"],
           value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) last: Option<u64>,
@@ -125,10 +125,10 @@ pub(crate) struct View {
     pub(crate) csv: bool,
     #[command(flatten)]
     pub(crate) json: JsonForm,
-    /// Print one line per message, with its most telling values
+    /// Print one line per message, with its most informative values
     #[arg(long, conflicts_with_all = ["json", "json_safe"])]
     pub(crate) brief: bool,
-    /// Print one line per message, without values: faster
+    /// Print one line per message, without values (faster)
     #[arg(long, conflicts_with_all = ["json", "json_safe", "brief"])]
     pub(crate) names: bool,
     /// Cut the lines of --brief to this width [default: the terminal's width]
@@ -138,7 +138,7 @@ pub(crate) struct View {
     /// Show the position of every field in the stream
     #[arg(long, conflicts_with_all = ["json", "json_safe"])]
     pub(crate) bytes: bool,
-    /// Show long texts and blobs in full
+    /// Show long text and blobs in full
     #[arg(long, conflicts_with_all = ["json", "json_safe"])]
     pub(crate) full: bool,
 }
@@ -185,7 +185,7 @@ pub(crate) struct Tcpdump {
     #[arg(long, value_name = "TIME", requires = "ring", group = "ring_limits",
           value_parser = parse_time)]
     pub(crate) ring_time: Option<Duration>,
-    /// Stop after this many packets (1000), bytes (100MB) or this time (10m); can be repeated
+    /// Stop after a number of packets (1000), a size (100MB) or a time (10m); can be repeated
     #[arg(long, value_name = "LIMIT")]
     pub(crate) stop_after: Vec<StopAfter>,
 }
@@ -216,19 +216,20 @@ pub(crate) struct LiveCapture {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Export {
-    /// Extract downloads from Uru's file and auth connections, as they were sent
+    /// Extract downloads from Uru file and auth connections, as they were sent
     #[command(after_help = "Examples:
   worldwire export files samples/uru-login.pcapng --keys samples/uru-keys.toml -o downloads
   worldwire export files game.pcapng --filter 'filename contains \"sdl\"' -o downloads")]
     Files(ExportFiles),
-    /// Write the messages of a capture, decrypted, as a capture for Wireshark
+    /// Write a capture's messages as a decrypted capture for Wireshark
     #[command(after_help = "Examples:
   worldwire export pcapng samples/uru-login.pcapng --keys samples/uru-keys.toml --decrypted -o plain.pcapng
   worldwire export pcapng game.pcapng --filter 'auth.*' --decrypted -o - | wireshark -k -i -
 
-Each message becomes a packet with its original time and addresses; its name and values are the packet's \
-comment. Bytes that could not be decrypted are missing from the streams. docs/wireshark.md explains how to \
-use the file. `dissect -o NAME.pcapng` writes packets as they were captured instead.")]
+Each message becomes a packet with the original time and addresses; the packet's comment contains the \
+message's name and values. Bytes that could not be decrypted are missing from the streams. \
+docs/wireshark.md explains how to use the file. `dissect -o NAME.pcapng` writes packets as they were \
+captured instead.")]
     Pcapng(ExportPcapng),
     /// Write a Wireshark dissector in Lua for a family's messages
     #[command(after_help = "Examples:
@@ -236,10 +237,10 @@ use the file. `dissect -o NAME.pcapng` writes packets as they were captured inst
   worldwire export wireshark tera --data samples/tera -o tera.lua
   tshark -X lua_script:uru.lua -r plain.pcapng -Y 'uru.message.name == \"auth.AcctLoginRequest\"' -V
 
-The dissector is generated from the same definitions that worldwire itself uses. It reads captures from \
-`export pcapng`, and plain streams with \"Decode As\". The command lists messages that \
-the dissector shows partly as bytes. Definitions with errors are reported and left out, with exit code 1. \
-docs/wireshark.md explains the names of the dissector's fields.")]
+The dissector is generated from the definitions that worldwire itself uses. It reads captures from \
+`export pcapng`, and unencrypted streams with \"Decode As\". The command lists messages that \
+the dissector shows partly as bytes. Definitions with errors are reported and left out, and the exit \
+code is then 1. docs/wireshark.md explains the names of the dissector's fields.")]
     Wireshark(ExportWireshark),
 }
 
@@ -257,7 +258,7 @@ pub(crate) struct ExportWireshark {
 pub(crate) struct ExportPcapng {
     #[command(flatten)]
     pub(crate) capture: Capture,
-    /// Write plain messages: anyone who has the file can read everything in them, passwords included
+    /// Write decrypted messages; anyone who has the file can read everything in them, even passwords
     #[arg(long, required = true)]
     pub(crate) decrypted: bool,
     /// Write only matching messages; see `worldwire filter`
@@ -309,7 +310,7 @@ const BYTES: [&str; 3] = ["dump", "wire", "raw"];
 pub(crate) struct Follow {
     #[command(flatten)]
     pub(crate) capture: Capture,
-    /// Number of the conversation; `worldwire stats --conversations` lists them
+    /// Number of the conversation, as listed by `worldwire stats --conversations`
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: u64,
     /// Show only matching messages, such as 'result != 0'; see `worldwire filter`
@@ -342,8 +343,8 @@ pub(crate) struct Follow {
     /// Dump every byte as captured, without decryption
     #[arg(long)]
     pub(crate) wire: bool,
-    /// Write the decrypted bytes of one side instead of a dump, or with --wire the captured ones; bytes
-    /// that cannot be decrypted are written as captured
+    /// Instead of a dump, write one side's decrypted bytes or, with --wire, captured bytes; bytes that
+    /// cannot be decrypted are written as captured
     #[arg(long, value_name = "SIDE", conflicts_with = "dump")]
     pub(crate) raw: Option<SideArg>,
     #[command(flatten)]
@@ -375,7 +376,7 @@ pub(crate) struct Stats {
     /// Count only the conversation with this number
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: Option<u64>,
-    /// Number of names and of reply times to list; 0 lists all
+    /// Number of message names and reply times to list; 0 lists all
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     pub(crate) top: usize,
     /// Print one line per conversation; with --json, one object per conversation

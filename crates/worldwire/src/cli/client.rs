@@ -26,20 +26,20 @@ Steps, separated by +:
   ping                      wait for an answer from the server
   login                     log in with --account and the password
   token USER CK2            use the result of another login, as in -U or from `ki account token`
-  validate                  reconnect with the login's result, and wait to be admitted
+  validate                  reconnect with the login's result and wait to be admitted
   list                      list the account's characters
   create NAME SCHOOL        create a default character: Fire, Ice, Storm, Myth, Life, Death or Balance
   create-from FILE          create a character from a blob
   delete CHARACTER          delete a character, by name or number
   select CHARACTER          select a character; the server then closes the connection
-  enter                     connect to the zone of the selected character
+  enter                     connect to the selected character's zone
   files                     show what the patch service offers
   args                      print the graphical client's command line for this login
   wait SECONDS              print unsolicited messages from the server
   logout                    disconnect
 
 The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks
-for it. With --count, {} in the account and in steps is replaced by the client's number, from 1. After
+for it. With --count, {} in the account and in steps is replaced with the client's number, from 1. After
 enter, validate returns to the login server.
 
 Examples:
@@ -47,35 +47,35 @@ Examples:
   worldwire client ki login --account merle login + create Merle Fire + list + select Merle + enter
   worldwire client ki login --account load-{} --count 100 login + validate + list")]
     Ki(ClientKi),
-    /// Log in to a server of The Matrix Online, manage characters, walk in its world, or generate load
+    /// Log in to a Matrix Online server, manage characters, walk in its world, or generate load
     #[command(after_help = format!("\
 With --account, the client runs steps, separated by +:
-  login                     log in at the auth server, and open a session at the margin server
+  login                     log in to the auth server and open a session with the margin server
   list                      list the account's characters, as of the login
-  create HANDLE             create a character, and load it
+  create HANDLE             create a character and load it
   load HANDLE               load a character
   delete HANDLE             delete a character
-  enter                     enter the world with the loaded character, and walk about
+  enter                     enter the world with the loaded character and walk around
   say TEXT                  say something to everyone nearby
   whisper HANDLE TEXT       say something to one player
   emote NAME                play an emote
-  travel DISTRICT           go to another district, by its number, and wait for the character to arrive;
+  travel DISTRICT           go to the district with this number and wait for the character to arrive;
                             `other_districts` in mxo.toml lists the districts of `serve mxo`
   wait SECONDS              print who comes and goes, and what others say and do
   leave                     jack out and end the session; the character leaves after a few seconds
 
 The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks
-for it. With --count, {{}} in the account and in steps is replaced by the client's number, from 1.
+for it. With --count, {{}} in the account and in steps is replaced with the client's number, from 1.
 With --compare, the views of all clients are compared with the server's after the last step.
 
 Emotes:
 {}
 
-Without --account, the client enters an open world. It gets views of everything near its character, and
-walks about until --seconds have passed. If its connection ends, it prints the reason and reconnects.
-With --compare, it asks the server's status page what it should see: once the world has settled, both
-must match, even on a bad network. --loss, --delay, --reorder and --duplicate simulate a bad network,
-in both directions.
+Without --account, the client enters an open world. It gets views of everything near its character and
+walks around until --seconds have passed. If its connection ends, it prints the reason and reconnects.
+With --compare, it asks the server's status page what it should see: once the world has settled, its
+views must match the answer, even on a bad network. --loss, --delay, --reorder and --duplicate simulate
+a bad network in both directions.
 
 Examples:
   worldwire client mxo mxo --account neo login + create Neo + enter + say Whoa. + wait 5 + leave
@@ -87,13 +87,13 @@ Examples:
 
 /// The help after the list of steps.
 const URU_HELP: &str = "
-A NODE is an ID, a player, or the word `made` for the last node created. An INSTANCE is a UUID, or a
-number for the UUID that ends with it. A GAME is blue-spiral, heek, var-sync, marker, tic-tac-toe or
-climbing-wall. Steps in a game apply to the game of that type that was joined last.
+A NODE is an ID, `player` for the player's own node, or `made` for the last node created. An INSTANCE
+is a UUID, or a number, which stands for the UUID that ends with it. A GAME is blue-spiral, heek, var-sync, marker,
+tic-tac-toe or climbing-wall. Steps in a game apply to the game of that type that you joined last.
 
 The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks
 for it. With --count, the steps up to the login, or up to the word `again`, run once, and the others
-repeat, with a pause after a failure; {} in the account and in steps is replaced by the client's
+repeat, with a pause after each failure; {} in the account and in steps is replaced with the client's
 number, from 1. The server may limit connections from one address.
 
 Examples:
@@ -129,7 +129,7 @@ pub(crate) struct ClientUru {
     /// Write JSON, one value per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Generate load with this many clients, and print response times
+    /// Generate load with this many clients and print response times
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) count: Option<u32>,
     /// How long to generate load once all clients are connected
@@ -157,8 +157,8 @@ pub(crate) struct ClientUru {
 
 #[derive(Debug, Args)]
 pub(crate) struct ClientMxo {
-    /// Server: HOST or HOST:PORT, of the world or, with --account, of the auth server; or the server's
-    /// directory, whose mxo.toml has the addresses [default: 127.0.0.1]
+    /// Server: HOST or HOST:PORT of the world or, with --account, of the auth server; or the server's
+    /// directory, whose mxo.toml contains the addresses [default: 127.0.0.1]
     pub(crate) server: Option<String>,
     /// Steps to run, separated by + [default: login + list]
     #[arg(value_name = "STEP", requires = "account")]
@@ -188,7 +188,7 @@ pub(crate) struct ClientMxo {
     /// Stand still
     #[arg(long)]
     pub(crate) still: bool,
-    /// Number of the first character; the others follow [default: random]
+    /// Number of the first character; the others are numbered consecutively [default: random]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) character: Option<u64>,
     /// Twofish key of the session, 32 hexadecimal digits [default: the well-known key]
@@ -206,7 +206,7 @@ pub(crate) struct ClientMxo {
     /// Share of datagrams to duplicate
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
     pub(crate) duplicate: f64,
-    /// Share of datagrams to deliver late, after up to five times the delay, or 50 ms
+    /// Share of datagrams to deliver late, by up to four times the delay or 50 ms, whichever is more
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
     pub(crate) reorder: f64,
     /// Delay of all datagrams
@@ -216,14 +216,14 @@ pub(crate) struct ClientMxo {
     /// Print the final views of the first client
     #[arg(long)]
     pub(crate) views: bool,
-    /// Write views, and the results of steps, as JSON, one value per line
+    /// Write views and the results of steps as JSON, one value per line
     #[arg(long)]
     pub(crate) json: bool,
     /// Compare the views with those on the server's status page [default: port 10080 on the server]
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, require_equals = true,
         default_missing_value = "")]
     pub(crate) compare: Option<String>,
-    /// Time limit for the world to settle, and for each answer from the server
+    /// Time limit for the world to settle and for each answer from the server
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) patience: u64,
 }

@@ -18,7 +18,7 @@ pub(crate) enum SideArg {
 /// What a codec needs to know about a blob.
 #[derive(Debug, Args)]
 pub(crate) struct BlobContext {
-    /// Side that sent it, for codecs whose messages differ by side
+    /// Side that sent the blob, for codecs whose messages differ by side
     #[arg(long, value_name = "SIDE", default_value = "client")]
     pub(crate) from: SideArg,
     /// Key file, for codecs that decrypt or encrypt; can be repeated
@@ -30,7 +30,7 @@ pub(crate) struct BlobContext {
 
 #[derive(Debug, Args)]
 pub(crate) struct Decode {
-    /// Codec; `worldwire codecs` lists them
+    /// Codec, as listed by `worldwire codecs`
     pub(crate) codec: String,
     /// File with the blob; - is standard input [default: -]
     #[arg(conflicts_with = "hex")]
@@ -50,18 +50,18 @@ pub(crate) struct Decode {
 #[derive(Debug, Args)]
 #[command(mut_arg("from", |arg| {
     arg.help(
-        "Side that sent it, for codecs whose messages differ by side, if the JSON does not name it",
+        "Sender of the message, for codecs whose messages differ by side, if the JSON does not name it",
     )
 }))]
 pub(crate) struct Encode {
-    /// Codec; `worldwire codecs` lists them
+    /// Codec, as listed by `worldwire codecs`
     #[arg(required_unless_present = "lines")]
     pub(crate) codec: Option<String>,
     /// File with the JSON; - is standard input [default: -]
     #[arg(conflicts_with = "lines")]
     pub(crate) file: Option<PathBuf>,
-    /// Encode the lines of `dissect --json` from this file or standard input: messages back to
-    /// back, or with --hex one per line
+    /// Encode the lines of `dissect --json` from this file or standard input; messages are written back
+    /// to back or, with --hex, one per line
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) lines: Option<PathBuf>,
     /// Write hexadecimal digits instead of bytes
@@ -69,8 +69,8 @@ pub(crate) struct Encode {
     pub(crate) hex: bool,
     #[command(flatten)]
     pub(crate) context: BlobContext,
-    /// TERA: convert values as older parsers do: truncate fractions, wrap numbers, ignore unknown
-    /// fields
+    /// TERA: convert values as older parsers do (truncate fractions, wrap numbers, ignore unknown
+    /// fields)
     #[arg(long)]
     pub(crate) lenient: bool,
     #[command(flatten)]

@@ -94,8 +94,8 @@ fn reads_traffic(path: &[String]) -> bool {
     first == "settings" || !OTHERS.contains(&first) || path == ["mxo", "views"]
 }
 
-/// Whether a setting is the default of the command's option of that name. In other commands,
-/// options of these names have other meanings.
+/// Whether a setting is the default of the command's option with that name. In other commands,
+/// options of these names have different meanings.
 fn takes(path: &[String], setting: Setting) -> bool {
     if !setting.is_of_reading() {
         return true;

@@ -197,7 +197,7 @@ mod tests {
             ),
             (
                 &["tera", "def", "rank", "0x10000"],
-                "'0x10000' for '[OPCODE]': needs an opcode of at most 65535, 0xffff\n",
+                "'0x10000' for '[OPCODE]': needs an opcode of at most 65535 (0xffff)\n",
             ),
             (&["serve", "mxo", "--reach", "far"], "'far' for '--reach <UNITS>': needs a number\n"),
         ] {
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(shown, table, "docs/commands.md must list:\n{table}");
     }
 
-    /// Options that would make no sense there: these commands show a page or write files.
+    /// Options that would make no sense for these commands, which show a page or write files.
     const EXEMPT: [(&str, &str); 7] = [
         ("inspect", "stream"),
         ("inspect", "filter"),

@@ -18,7 +18,7 @@ pub(crate) struct Ki {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiCommand {
-    /// Compute string IDs and hashes, or find the texts of IDs
+    /// Compute string IDs and hashes, or look up the text for IDs
     #[command(after_help = "Examples:
   worldwire ki string-id Fire 'class Duel'
   worldwire ki string-id --djb2 m_templateID
@@ -27,7 +27,7 @@ pub(crate) enum KiCommand {
   worldwire ki string-id --find 0x4cb232f6 85019234 --types types.json --in Root.wad
 
 --find compares IDs with string IDs, djb2 hashes, and the property hashes of type lists. --in adds file
-names, the lines of .lang and other text files, and, with --types, all texts in game objects.")]
+names, the lines of .lang and other text files and, with --types, all text in game objects.")]
     StringId(KiStringId),
     /// Build or explain a command line for the graphical client
     #[command(after_help = "Examples:
@@ -48,7 +48,7 @@ Arguments marked with * are documented only in the notes of server projects, not
     /// List and compare the files of a revision (LatestFileList)
     #[command(subcommand, arg_required_else_help = true)]
     Files(KiFiles),
-    /// Search, check and convert game texts (.lang)
+    /// Search, check and convert localised text (.lang)
     #[command(subcommand, arg_required_else_help = true)]
     Lang(KiLang),
     /// Check and draw navigation graphs, and find routes in them (zone.nav, zonemap.nav)
@@ -60,9 +60,9 @@ Arguments marked with * are documented only in the notes of server projects, not
   worldwire ki find --where 'm_name contains \"Nyx\" or m_snacks.m_points > 20' root/ --types types.json
   worldwire ki find --where '*Template and exists(m_adjectives)' *.wad --types types.json --json
 
-The filter language is that of `worldwire dissect`. Write a class as `class Name`, Name, or a pattern
-with *. Fields are properties of the outermost object; m_list.m_name is a property of any object in a
-list. BINd files and XML objects are searched.")]
+The filter language is the same as for `worldwire dissect`. Write a class as `class Name`, Name, or a
+pattern with *. Fields are properties of the outermost object; m_list.m_name is a property of any object
+in a list. The command searches BINd files and XML objects.")]
     Find(KiFind),
     /// Decode and encode game objects (ObjectProperty, BINd files)
     #[command(subcommand, arg_required_else_help = true)]
@@ -84,7 +84,7 @@ pub(crate) struct KiFind {
     /// Find objects that match this filter
     #[arg(long = "where", value_name = "FILTER")]
     pub(crate) filter: String,
-    /// Type list; can be repeated, later ones override earlier ones
+    /// Type list; can be repeated; later ones override earlier ones
     #[arg(short, long, value_name = "LIST", required = true)]
     pub(crate) types: Vec<PathBuf>,
     /// Write JSON lines
@@ -103,25 +103,25 @@ pub(crate) struct KiStringId {
     /// Texts
     #[arg(value_name = "TEXT", required_unless_present = "find")]
     pub(crate) texts: Vec<String>,
-    /// Compute djb2 hashes, which Pirate101 uses as class tags, and in property hashes
+    /// Compute djb2 hashes, which are part of property hashes and serve as class tags in Pirate101
     #[arg(long, conflicts_with = "find")]
     pub(crate) djb2: bool,
     /// Compute property hashes for this type; the texts are property names
     #[arg(long, value_name = "TYPE", conflicts_with_all = ["find", "djb2"])]
     pub(crate) property: Option<String>,
-    /// Find all known words with this ID or hash
+    /// Find all known words that have this ID or hash
     #[arg(long, value_name = "ID", num_args = 1.., conflicts_with = "texts", value_parser = number)]
     pub(crate) find: Vec<u32>,
     /// File with more words, one per line
     #[arg(long, value_name = "FILE", requires = "find")]
     pub(crate) words: Vec<PathBuf>,
-    /// Message definitions, whose names are added as words: XML files or directories
+    /// Message definitions whose names are added as words: XML files or directories
     #[arg(short, long, value_name = "PATH", requires = "find")]
     pub(crate) data: Vec<PathBuf>,
-    /// Type list, whose classes and properties are added; later ones override earlier ones
+    /// Type list whose classes and properties are added; later ones override earlier ones
     #[arg(short, long, value_name = "LIST", requires = "find")]
     pub(crate) types: Vec<PathBuf>,
-    /// Archives, directories and files, whose names and texts are added
+    /// Archives, directories and files whose names and text are added
     #[arg(long = "in", value_name = "PATH", num_args = 1.., requires = "find")]
     pub(crate) inside: Vec<PathBuf>,
     /// Write JSON lines
@@ -174,11 +174,11 @@ pub(crate) enum KiDml {
         /// archive; - is standard input
         #[arg(required = true)]
         paths: Vec<PathBuf>,
-        /// Report as errors the quirks that a client's loader accepts
+        /// Report even quirks as errors, although a client's loader accepts them
         #[arg(long)]
         strict: bool,
     },
-    /// Check whether a payload fits a message, and explain why not
+    /// Check whether a payload fits a message, and explain any mismatch
     #[command(after_help = "Example:
   worldwire ki dml fit LOGIN.MSG_USER_ADMIT_IND --hex 0100000000000000")]
     Fit {
@@ -232,7 +232,7 @@ pub(crate) enum KiTableForm {
     Xml,
 }
 
-/// The arguments of the client by their long names, from the list of all of them.
+/// The client's arguments by their long names, from the list of all arguments.
 #[derive(Debug)]
 pub(crate) struct KiClientArgs {
     pub(crate) given: Vec<worldwire_ki::client_args::GivenArgument>,
@@ -256,14 +256,14 @@ pub(crate) enum KiOp {
         /// Type list
         #[arg(required = true)]
         list: Option<PathBuf>,
-        /// Class to describe, by its hash or its name, with or without `class`; or part of a name,
-        /// or a pattern with * and ?, to list classes
+        /// Class to describe, by hash or name, with or without `class`; or part of a name or a pattern
+        /// with * and ? to list classes
         class: Option<String>,
         /// List only the classes of the objects in these archives, directories and files, with the
         /// number of objects
         #[arg(long, value_name = "PATH", num_args = 1..)]
         used_in: Vec<PathBuf>,
-        /// Another type list, which overrides the earlier ones
+        /// Another type list; overrides the earlier ones
         #[arg(long, value_name = "LIST")]
         merge: Vec<PathBuf>,
         /// Write JSON lines
@@ -277,11 +277,11 @@ pub(crate) enum KiOp {
   worldwire ki op decode pet.xml --types types.json --json-safe | jq .object.m_name
   worldwire ki op decode blob.bin --types types.json --shallow --mask 0x18 --to text --bytes
 
-BINd files are recognised, and contain their own flags. In directories and archives, all BINd files are
+BINd files are detected and contain their own flags. In directories and archives, all BINd files are
 decoded. Without an output directory, several files are written as one JSON object per line.
 
-Programs such as jq and JavaScript store numbers as doubles and change integers of more than 53 bits.
---json-safe writes those as strings.")]
+jq, JavaScript and similar programs store numbers as doubles and change integers of more than 53 bits.
+--json-safe writes these integers as strings.")]
     Decode(KiOpDecode),
     /// Encode objects from the JSON or XML that `ki op decode` writes
     #[command(after_help = "Examples:
@@ -291,7 +291,7 @@ Programs such as jq and JavaScript store numbers as doubles and change integers 
   worldwire ki op encode pet.new.xml --types types.json --form bind --flags 0x7 -o pet.xml
 
 In a directory, objects written by `ki op decode` and `ki wad extract --decode` are encoded; other files
-are skipped. Extracted objects that have not been changed are skipped, too, unless you pass --all.")]
+are skipped. Extracted objects that have not been changed are also skipped unless you pass --all.")]
     Encode(KiOpEncode),
     /// Find the format of an object by trying all flags, masks and forms
     #[command(after_help = "Examples:
@@ -310,7 +310,7 @@ pub(crate) struct KiOpGuess {
     /// Object as hexadecimal digits
     #[arg(long, value_name = "STRING")]
     pub(crate) hex: Option<String>,
-    /// Type list; can be repeated, later ones override earlier ones
+    /// Type list; can be repeated; later ones override earlier ones
     #[arg(short, long, value_name = "LIST", required = true)]
     pub(crate) types: Vec<PathBuf>,
     /// TOML file with the block and type of classes in the CoreObject form
@@ -362,7 +362,7 @@ pub(crate) struct KiOpDecode {
     /// archive; - is standard input
     #[arg(required = true)]
     pub(crate) inputs: Vec<PathBuf>,
-    /// Type list; can be repeated, later ones override earlier ones
+    /// Type list; can be repeated; later ones override earlier ones
     #[arg(short, long, value_name = "LIST", required = true)]
     pub(crate) types: Vec<PathBuf>,
     #[command(flatten)]
@@ -373,7 +373,7 @@ pub(crate) struct KiOpDecode {
     /// In text, show the position of every value
     #[arg(long)]
     pub(crate) bytes: bool,
-    /// In text, show the texts of codes like Items_31939071, from locale files, archives,
+    /// In text, show the text for codes like Items_31939071, from locale files, archives,
     /// directories
     #[arg(long, value_name = "PATH")]
     pub(crate) lang: Vec<PathBuf>,
@@ -399,7 +399,7 @@ pub(crate) struct KiOpEncode {
     /// Files, directories, patterns with * and **; - is standard input
     #[arg(required = true)]
     pub(crate) inputs: Vec<PathBuf>,
-    /// Type list; can be repeated, later ones override earlier ones
+    /// Type list; can be repeated; later ones override earlier ones
     #[arg(short, long, value_name = "LIST", required = true)]
     pub(crate) types: Vec<PathBuf>,
     #[command(flatten)]
@@ -451,7 +451,7 @@ pub(super) fn number(text: &str) -> Result<u32, &'static str> {
         None => text.parse(),
     };
     parsed.map_err(|error| match error.kind() {
-        IntErrorKind::PosOverflow => "needs a number of at most 32 bits, 0xffffffff",
+        IntErrorKind::PosOverflow => "needs a number of at most 32 bits (0xffffffff)",
         _ => "needs a number such as 24 or 0x18",
     })
 }

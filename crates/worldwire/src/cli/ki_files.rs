@@ -38,7 +38,7 @@ pub(crate) struct KiListDiff {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiNav {
-    /// Report links to missing nodes, duplicate IDs and other oddities
+    /// Report duplicate IDs, links to missing nodes, and other oddities
     #[command(after_help = "Examples:
   worldwire ki nav check samples/ki-zone.wad
   worldwire ki nav check GameData/")]
@@ -85,7 +85,7 @@ a zone's name is enough.")]
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiBcd {
-    /// Report faces with missing vertices, non-finite numbers and other oddities
+    /// Report non-finite numbers, faces with missing vertices, and other oddities
     #[command(after_help = "Examples:
   worldwire ki bcd check samples/ki-zone.wad
   worldwire ki bcd check GameData/")]
@@ -149,12 +149,12 @@ pub(crate) enum KiPoi {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiLang {
-    /// Find texts that contain a string, ignoring case
+    /// Find text that contains a string, ignoring case
     #[command(after_help = "Examples:
   worldwire ki lang find commons Root.wad
   worldwire ki lang find Zone_0000 Locale/English/ --json")]
     Find {
-        /// String to find in texts, codes and comments; can also be the last argument
+        /// String to find in text, codes and comments; can also be the last argument
         text: String,
         /// Locale files, archives, directories
         #[arg(required = true)]
@@ -163,7 +163,7 @@ pub(crate) enum KiLang {
         #[arg(long)]
         json: bool,
     },
-    /// Show the texts of codes
+    /// Show the text for codes
     #[command(after_help = "Example:
   worldwire ki lang text Items_31939071 --lang Root.wad")]
     Text {
@@ -173,7 +173,7 @@ pub(crate) enum KiLang {
         #[command(flatten)]
         lang: KiLangSource,
     },
-    /// Print a text with the meaning of the codes in it
+    /// Print a text file and explain the codes in it
     #[command(after_help = "Example:
   worldwire ki op decode Root.wad --types types.json | worldwire ki lang explain --lang Root.wad")]
     Explain {
@@ -182,11 +182,11 @@ pub(crate) enum KiLang {
         #[command(flatten)]
         lang: KiLangSource,
     },
-    /// Report damaged files, duplicate keys and references to missing texts
+    /// Report damaged files, duplicate keys and references to missing text
     #[command(after_help = "Example:
   worldwire ki lang check Root.wad")]
     Check(KiPaths),
-    /// Write texts as CSV: code, comment, text
+    /// Write text as CSV: code, comment, text
     #[command(after_help = "Example:
   worldwire ki lang csv Locale/English/ -o english.csv")]
     Csv {
@@ -196,7 +196,7 @@ pub(crate) enum KiLang {
         #[command(flatten)]
         target: Target,
     },
-    /// Write texts as PO for translators, with codes as contexts
+    /// Write text as PO for translators, with codes as contexts
     #[command(after_help = "Examples:
   worldwire ki lang po Locale/English/ -o game.po
   worldwire ki lang po Locale/English/ --translation Locale/German/ -o german.po")]
@@ -204,7 +204,7 @@ pub(crate) enum KiLang {
         /// Locale files, archives, directories
         #[arg(required = true)]
         paths: Vec<PathBuf>,
-        /// Files in another language, whose texts become the translations
+        /// Files in another language whose text becomes the translations
         #[arg(long, value_name = "PATH")]
         translation: Vec<PathBuf>,
         #[command(flatten)]
@@ -215,7 +215,7 @@ pub(crate) enum KiLang {
 /// The source of texts.
 #[derive(Debug, Args)]
 pub(crate) struct KiLangSource {
-    /// Locale files, archives or directories that contain the texts
+    /// Locale files, archives or directories that contain the text
     #[arg(long = "lang", value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
 }

@@ -11,16 +11,16 @@ use super::{Confirmation, NewPassword};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiServerCommand {
-    /// Manage a login server's accounts, running or not
+    /// Manage accounts of a login server, whether or not it is running
     #[command(subcommand, arg_required_else_help = true)]
     Account(KiAccount),
-    /// Make a running login server's sessions stale, so that clients accept new ones
+    /// Make a running login server's sessions stale so that clients accept new ones
     #[command(after_help = "Examples:
   worldwire ki refresh
   worldwire ki refresh merle --server /srv/login
 
-The server answers each client's next message with the offer of a new session, and the client resends
-the message. The signal SIGUSR1 does the same for all clients.")]
+The server answers each client's next message with a new session offer, and the client resends the
+message. The signal SIGUSR1 does the same for all clients.")]
     Refresh(KiRefresh),
 }
 
@@ -86,7 +86,7 @@ pub(crate) enum KiAccount {
         #[command(flatten)]
         server: KiServer,
     },
-    /// Delete an account with all its characters
+    /// Delete an account and all its characters
     #[command(after_help = "Examples:
   worldwire ki account delete merle
   worldwire ki account delete merle --yes")]
@@ -145,8 +145,8 @@ pub(crate) struct ServeKi {
     /// Address for clients that use UDP [default: none]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) udp_listen: Option<SocketAddr>,
-    /// Directory of another server on this machine, which drops a client's sessions when the client
-    /// logs in here; can be repeated
+    /// Directory of another server on this machine that drops a client's sessions when the client logs
+    /// in here; can be repeated
     #[arg(long, value_name = "FOLDER")]
     pub(crate) other_server: Vec<PathBuf>,
     /// Address that clients are told to connect to: a name or an IP address [default: that of
@@ -183,7 +183,7 @@ pub(crate) struct ServeKi {
     /// Append the secrets of logins to a key file, for decrypting captures
     #[arg(long, value_name = "FILE")]
     pub(crate) secrets: Option<PathBuf>,
-    /// Wait while another process serves the accounts, and take over when it fails or stops; needs
+    /// Wait while another process serves the accounts and take over when it fails or stops; needs
     /// PostgreSQL
     #[arg(long)]
     pub(crate) standby: bool,
@@ -204,7 +204,7 @@ fn at_least_one() -> RangedU64ValueParser<usize> {
 
 #[derive(Debug, Args)]
 pub(crate) struct ClientKi {
-    /// Login server: HOST, HOST:PORT, or its directory, whose ki.toml has the address
+    /// Login server: HOST, HOST:PORT, or its directory, whose ki.toml contains the address
     pub(crate) server: String,
     /// Steps to run, separated by + [default: login + validate + list + args]
     #[arg(value_name = "STEP")]
@@ -224,7 +224,7 @@ pub(crate) struct ClientKi {
     /// Write JSON, one value per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Run the steps with this many clients concurrently, and print the elapsed time
+    /// Run the steps with this many clients concurrently and print the elapsed time
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub(crate) count: Option<u32>,
     /// Time limit for each answer from the server

@@ -113,13 +113,13 @@ pub(crate) struct Common {
     /// Print only results and errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// Use this profile of worldwire.toml, instead of those that match the traffic
+    /// Use this profile of worldwire.toml instead of those that match the traffic
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) profile: Option<String>,
     /// Ignore settings: all worldwire.toml files, and variables such as WORLDWIRE_KEYS
     #[arg(long, global = true, conflicts_with = "profile")]
     pub(crate) no_settings: bool,
-    /// Log to standard error at this level (error to trace), or at separate levels for parts of the
+    /// Log to standard error at this level (error to trace), or at different levels for parts of the
     /// program: warn,worldwire_net=debug
     #[arg(long, global = true, value_name = "LEVEL", value_parser = log_level)]
     pub(crate) log: Option<String>,
@@ -166,7 +166,7 @@ pub(crate) enum Command {
     /// Show a capture, or a KI archive, in the browser
     #[command(after_help = "\
 The command prints the page's address, which contains a token: only clients that have it can open the page. Ctrl-C
-stops the program. Bookmarks and notes are saved beside the capture, in FILE.worldwire-notes.json.
+stops the program. Bookmarks and notes are saved next to the capture, in FILE.worldwire-notes.json.
 
 Examples:
   worldwire inspect game.pcapng --keys keys.toml
@@ -202,7 +202,7 @@ privileges that they require. PACKETS is a filter in tcpdump's language.")]
   worldwire extcap --extcap-interfaces
   worldwire extcap --capture --extcap-interface worldwire-recording --file evening.pcapng --fifo pipe
 
-To add live and recorded messages to Wireshark's list of interfaces, put a link to this program into one \
+To add live and recorded messages to Wireshark's list of interfaces, put a link to this program in one \
 of its extcap directories: see docs/wireshark.md.")]
     Extcap(Extcap),
     /// Explain the filter language, or check a filter
@@ -211,8 +211,8 @@ of its extcap directories: see docs/wireshark.md.")]
   worldwire filter 'auth.* and result != 0'
   worldwire filter 'S_CHAT and message contains \"hi\"' --data definitions/
 
-With FILTER, the command prints \"valid\", or reports syntax errors and unknown names of messages and fields, with \
-exit code 1.")]
+With FILTER, the command prints \"valid\". If the filter has syntax errors or unknown names of messages or \
+fields, the command reports them instead and exits with code 1.")]
     Filter(FilterArguments),
     /// Summarise the conversations and messages of a capture
     #[command(after_help = "Examples:
@@ -231,23 +231,23 @@ exit code 1.")]
   worldwire diff Root.old.wad Root.wad --types types.json
   worldwire diff tera-data-2020/protocol tera-data-2022/definitions
 
-In captures, the names, senders and fields of messages are compared, but not times and addresses. \
+In captures, message names, senders and fields are compared; times and addresses are ignored. \
 Conversations are paired by their contents, then by family, first message and server. Exit codes: 0 no \
-difference, 1 differences or unreadable parts, 2 failure to run.")]
+differences, 1 differences or unreadable parts, 2 failure to run.")]
     Diff(DiffArguments),
-    /// Replace names, texts, secrets and addresses in a capture before you share it
+    /// Replace names, text, secrets and addresses in a capture before you share it
     #[command(after_help = "Examples:
   worldwire sanitize samples/uru-login.pcapng --keys samples/uru-keys.toml -o shared.pcapng
   worldwire sanitize game.pcapng --keys keys.toml --data definitions/ -o shared.pcapng --seed 7
 
-The new capture contains new keys, so it can be read without --keys. Messages that cannot be decoded \
-completely are omitted and reported, and the exit code is then 1. Times and numbers are kept, except for \
-IDs of accounts, players, characters, vault nodes and computers.")]
+The new capture contains new keys, so it can be read without --keys. If messages cannot be decoded \
+completely, they are omitted and reported, and the exit code is 1. Times and numbers are kept, except for \
+the IDs of accounts, players, characters, vault nodes and computers.")]
     Sanitize(SanitizeArguments),
     /// Export session keys
     #[command(subcommand, arg_required_else_help = true)]
     Secrets(Secrets),
-    /// Explain what could not be decoded, and how to fix it
+    /// Explain what could not be decoded and how to fix it
     #[command(after_help = "Examples:
   worldwire doctor samples/ki-login.pcapng
   worldwire doctor game.pcapng --keys keys.toml --stream 3 --json")]
@@ -292,15 +292,16 @@ see docs/conformance.md. The exit code is 1 if a vector fails.")]
     #[command(arg_required_else_help = true)]
     Client(Client),
     #[cfg(feature = "network")]
-    /// Relay clients to a server, and show, record, hold or change their messages
+    /// Relay clients to a server and show, record, hold or change their messages
     #[command(arg_required_else_help = true)]
     Proxy(ProxyArguments),
     #[cfg(feature = "network")]
     /// Play one side of a recorded conversation to a live peer
     #[command(after_help = "\
-The recorded side's messages are sent in order, each once the peer has sent everything that was recorded
-before it. Keys, logins, session IDs and transaction IDs are adapted as the protocol requires; --rules
-changes other values. If the live side differs, the replay stops with exit code 1 and explains how.
+The messages of the side that you choose with --as are sent in order, each as soon as the peer has sent
+everything that was recorded before it. Keys, logins, session IDs and transaction IDs are adapted as the protocol requires;
+--rules changes other values. If the live side behaves differently, the replay stops with exit code 1 and
+reports the difference.
 
 The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks
 for it.
@@ -327,7 +328,7 @@ Examples:
     /// Work with Myst Online: Uru Live: accounts, vault, keys, manifests, SDL
     #[command(arg_required_else_help = true)]
     Uru(Uru),
-    /// Show settings, and where each value comes from
+    /// Show settings and where each value comes from
     #[command(subcommand, arg_required_else_help = true)]
     Settings(SettingsCommand),
     /// Write a shell completion script
@@ -336,20 +337,20 @@ Examples:
   worldwire completions zsh > ~/.zfunc/_worldwire
   worldwire completions fish > ~/.config/fish/completions/worldwire.fish")]
     Completions(Completions),
-    /// Write the manual pages: one for the program, and one for each command
+    /// Write manual pages for the program and for each command
     #[command(after_help = "Examples:
   worldwire man -o man1/
   worldwire man -o ~/.local/share/man/man1 --force
 
-Then `man worldwire-dissect` shows a page.")]
+After the second example, `man worldwire-dissect` shows a page.")]
     Man(ManArguments),
 }
 
 /// The definitions that the user supplies.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Data {
-    /// Message definitions: files or directories (KI: message XML, also in archives, type lists,
-    /// hints; MxO: tables of game objects; TERA: .def, .map, data.json and the lists beside them;
+    /// Message definitions: files or directories (KI: message XML (in files or archives), type
+    /// lists and hints; MxO: tables of game objects; TERA: .def, .map, data.json and the lists beside them;
     /// Uru: .sdl)
     #[arg(id = "data", short, long = "data", value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,

@@ -22,7 +22,7 @@ pub(crate) enum MxoCommand {
     /// Check, show and convert tables of game objects
     #[command(subcommand, arg_required_else_help = true)]
     Objects(MxoObjectsCommand),
-    /// Show the views that exist at the end of a capture, or after one of its packets
+    /// Show the views that exist at the end of a capture or after one of its packets
     #[command(after_help = "Examples:
   worldwire mxo views samples/mxo-world.pcapng --keys samples/mxo-keys.toml
   worldwire mxo views world.pcapng --keys keys.toml --packet 4711 --json")]
@@ -46,7 +46,7 @@ pub(crate) enum MxoObjectsCommand {
   worldwire mxo objects show \"Subway Car Default\"
   worldwire mxo objects show door364 --json")]
     Show {
-        /// Goobj, by decimal or 0x... number or by name; or the name of a class, which can also be
+        /// Goobj, by number (decimal or 0x...) or name; or class, by name, even if the name looks like
         /// a number
         object: String,
         /// Tables that override the built-in ones: files or directories
@@ -79,7 +79,7 @@ pub(crate) struct MxoViewsCommand {
     /// Show only the conversation with this number
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: Option<u64>,
-    /// Show the views after this packet, counted from 1, as `packet` in JSON and in filters
+    /// Show the views after this packet, counted from 1, like `packet` in JSON and in filters
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) packet: Option<u64>,
     /// Write one JSON object per conversation

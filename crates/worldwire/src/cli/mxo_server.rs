@@ -9,10 +9,10 @@ use super::{Confirmation, NewPassword, Target};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MxoServerCommand {
-    /// Manage accounts of a server, running or not
+    /// Manage accounts of a server, whether or not it is running
     #[command(subcommand, arg_required_else_help = true)]
     Account(MxoAccount),
-    /// Manage characters of a server, running or not
+    /// Manage characters of a server, whether or not it is running
     #[command(subcommand, arg_required_else_help = true)]
     Character(MxoCharacter),
     /// Export a server's public key for clients
@@ -52,7 +52,7 @@ pub(crate) enum MxoAccount {
         name: String,
         #[command(flatten)]
         password: NewPassword,
-        /// Create an inactive account, which cannot log in until `mxo account activate`
+        /// Create an inactive account, which can log in only after `mxo account activate`
         #[arg(long)]
         inactive: bool,
         #[command(flatten)]
@@ -102,7 +102,7 @@ pub(crate) enum MxoAccount {
         #[command(flatten)]
         server: MxoServerFolder,
     },
-    /// Delete an account with all its characters
+    /// Delete an account and all its characters
     #[command(after_help = "Examples:
   worldwire mxo account delete smith
   worldwire mxo account delete smith --yes")]
@@ -226,7 +226,7 @@ pub(crate) struct ServeMxo {
     #[arg(long, value_name = "MILLISECONDS",
         value_parser = clap::value_parser!(u32).range(10..=10_000))]
     pub(crate) tick: Option<u32>,
-    /// Maximum bytes of objects per client and tick [default: 2590]
+    /// Maximum bytes of object data per client and tick [default: 2590]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1_295..=1_000_000))]
     pub(crate) budget: Option<u32>,
     /// Distance within which clients see objects and hear chat, in units of 1 cm [default: 10000]
@@ -238,7 +238,7 @@ pub(crate) struct ServeMxo {
     /// Maximum number of clients from one address [default: 64 in an open world, otherwise 16]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=4_096))]
     pub(crate) per_address: Option<u32>,
-    /// Log every connection, and datagrams that belong to none
+    /// Log every connection, and datagrams that belong to no connection
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }

@@ -19,17 +19,17 @@ pub(crate) enum ProxyCommand {
     #[command(after_help = "\
 The proxy reads the shard's server.ini and writes another one for the client. The first start generates the
 proxy's own keys and stores them in --folder. Operators, who have the shard's private keys, can use --keys
-instead; then only the hosts in the client's server.ini change.
+instead; in that case, only the hosts in the client's server.ini change.
 
 Examples:
   worldwire proxy uru --server-ini server.ini --client-ini uru/server.ini
   worldwire proxy uru --server-ini server.ini --client-ini uru/server.ini --client-encryption off
   worldwire proxy uru --to uru.example.org --keys shard/keys.toml --show 'auth.*'")]
     Uru(ProxyUru),
-    /// Relay Wizard101 and Pirate101 clients to a login or patch server, and on to zone servers
+    /// Relay Wizard101 and Pirate101 clients to a login or patch server and on to zone servers
     #[command(after_help = "\
-Start the client with -L 127.0.0.1 12000. Encrypted sessions are decrypted if --keys has their secrets,
-and otherwise forwarded unread.
+Start the client with -L 127.0.0.1 12000. Encrypted sessions are decrypted if --keys contains their secrets;
+otherwise, they are forwarded unread.
 
 Examples:
   worldwire proxy ki --to 203.0.113.5:12000
@@ -42,10 +42,10 @@ Examples:
   worldwire proxy tera --to 203.0.113.5:7801 --data tera-data/ --mods mods/
   worldwire proxy tera --server-list serverlist.xml --data definitions/")]
     Tera(ProxyTera),
-    /// Relay clients of The Matrix Online to an auth server, a margin server and a world
+    /// Relay Matrix Online clients to an auth server, a margin server and a world
     #[command(after_help = "\
-With the server's private key, or a signing key that clients trust, the proxy decrypts the login and
-learns the key of every session. Otherwise --keys must supply it.
+With the server's private key, or a signing key that clients trust, the proxy decrypts logins and learns
+every session's key. Otherwise, --keys must supply these keys.
 
 Examples:
   worldwire proxy mxo --to 203.0.113.5:10000 --auth 203.0.113.5:11000 --server-key mxo/auth.pem
@@ -85,10 +85,10 @@ pub(crate) enum CtlCommand {
     /// Drop a held message
     #[command(after_help = "Example:\n  worldwire proxy ctl drop 0 3")]
     Drop(HeldArgument),
-    /// Edit a held message as JSON, and release it
+    /// Edit a held message as JSON and release it
     #[command(after_help = "\
-Without FIELDS, the fields open in the editor that the variable VISUAL or EDITOR names. The message stays
-held if the editor fails or the fields do not fit.
+Without FIELDS, the fields are opened in the editor named by the variable VISUAL or EDITOR. If the editor
+fails or the fields do not fit, the message stays held.
 
 Examples:
   worldwire proxy ctl edit 0 3
@@ -113,7 +113,7 @@ Examples:
         #[arg(default_value = "{}")]
         fields: String,
     },
-    /// Reload the --rules file, and print its errors and warnings
+    /// Reload the --rules file and print its errors and warnings
     #[command(after_help = "\
 The proxy also reloads the file whenever it changes. If there are errors, the old rules stay in force and
 the exit code is 1.
@@ -168,7 +168,7 @@ pub(crate) struct ProxyCommon {
     /// Listen for hooks on this Unix socket, or on this loopback ADDRESS:PORT; can be repeated
     #[arg(long, value_name = "SOCKET")]
     pub(crate) hook_socket: Vec<String>,
-    /// Close conversations if a hook is missing or does not answer, instead of continuing
+    /// Close conversations if a hook is missing or does not answer [default: continue without it]
     #[arg(long)]
     pub(crate) hook_required: bool,
     /// Record the traffic on both sides to this pcapng capture, with the keys that decrypt it;
@@ -198,10 +198,10 @@ pub(crate) struct ProxyUru {
     #[arg(long, value_name = "ADDRESS[:PORT]", default_value = "127.0.0.1:14617",
           value_parser = worldwire_server::uru::config::parse_listen)]
     pub(crate) listen: SocketAddr,
-    /// The shard; its port is 14617 unless another is given [default: the hosts in --server-ini]
+    /// The shard, with port 14617 unless another is given [default: the hosts in --server-ini]
     #[arg(long, value_name = "HOST[:PORT]", required_unless_present = "server_ini")]
     pub(crate) to: Option<String>,
-    /// IPv4 address at which clients reach the proxy [default: the one it listens on]
+    /// IPv4 address at which clients reach the proxy [default: the address it listens on]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) public_address: Option<std::net::Ipv4Addr>,
     /// The shard's server.ini, for its hosts and public keys
@@ -213,7 +213,7 @@ pub(crate) struct ProxyUru {
     /// Whether clients encrypt their connections to the proxy [default: on if the shard's are encrypted]
     #[arg(long, value_name = "ON|OFF", requires = "client_ini", value_enum)]
     pub(crate) client_encryption: Option<Switch>,
-    /// Overwrite the file that --client-ini names
+    /// Overwrite an existing --client-ini file
     #[arg(long, requires = "client_ini")]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -235,7 +235,7 @@ pub(crate) struct ProxyKi {
     /// The server
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     pub(crate) to: String,
-    /// Address at which clients reach the proxy [default: the one it listens on]
+    /// Address at which clients reach the proxy [default: the address it listens on]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) public_address: Option<std::net::IpAddr>,
     #[command(flatten)]
@@ -251,14 +251,14 @@ pub(crate) struct ProxyTera {
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port,
           required_unless_present = "server_list")]
     pub(crate) to: Option<String>,
-    /// The launcher's server list, in XML: opens a port for each server, and serves the list with
-    /// these ports over HTTP
+    /// The launcher's server list, in XML; the proxy opens a port for each server, and serves the list
+    /// with these ports over HTTP
     #[arg(long, value_name = "FILE")]
     pub(crate) server_list: Option<PathBuf>,
     /// Address at which to serve the list
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7800")]
     pub(crate) list_at: SocketAddr,
-    /// Address at which clients reach the proxy, for the list [default: the one it listens on]
+    /// Address at which clients reach the proxy, for the list [default: the address it listens on]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) public_address: Option<std::net::IpAddr>,
     /// Run the toolbox mods in this directory, under Node.js (see docs/mods.md)
@@ -285,11 +285,11 @@ pub(crate) struct ProxyMxo {
     /// Address to listen on for the auth server
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:11000")]
     pub(crate) auth_at: SocketAddr,
-    /// The server's private key, auth.pem in its directory: decrypts logins
+    /// The server's private key (auth.pem in its directory), which decrypts logins
     #[arg(long, value_name = "FILE", requires = "auth")]
     pub(crate) server_key: Option<PathBuf>,
-    /// Private signing key that clients trust. The proxy signs its own key with it, and uses that key
-    /// instead of the server's to decrypt logins. Clients need the pubkey.dat in --folder
+    /// Private signing key that clients trust. With it, the proxy signs a key of its own, which it
+    /// uses instead of the server's key to decrypt logins. Clients need the pubkey.dat in --folder
     #[arg(long, value_name = "FILE", requires = "auth", conflicts_with = "server_key")]
     pub(crate) signing_key: Option<PathBuf>,
     /// The server's pubkey.dat [default: ask the server and trust it]

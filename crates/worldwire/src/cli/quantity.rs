@@ -49,7 +49,7 @@ pub(crate) enum StopAfter {
     Packets(u64),
     /// Captured bytes.
     Bytes(u64),
-    /// Since the start.
+    /// Time since the start.
     Time(Duration),
 }
 

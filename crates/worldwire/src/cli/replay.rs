@@ -13,14 +13,14 @@ use super::{Data, SideArg};
 pub(crate) struct Replay {
     /// A pcap or pcapng capture, optionally gzipped
     pub(crate) file: PathBuf,
-    /// Replay the conversation with this number; several are replayed one after the other, and all
+    /// Replay the conversation with this number; several are replayed one after another, and all
     /// stay open until the last one ends [default: the only one]
     #[arg(short, long, value_name = "NUMBER,...", value_delimiter = ',')]
     pub(crate) stream: Vec<u64>,
     /// Side to play
     #[arg(id = "as", long = "as", value_name = "SIDE")]
     pub(crate) own: SideArg,
-    /// The live server, for --as client; its port is the recorded one unless another is given
+    /// The live server, for --as client, with the recorded port unless another is given
     #[arg(
         long,
         value_name = "HOST[:PORT]",
@@ -64,7 +64,7 @@ pub(crate) struct Replay {
     /// Write what happens as JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print every message on standard error
+    /// Print every message to standard error
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }

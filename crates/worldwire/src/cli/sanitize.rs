@@ -19,7 +19,7 @@ pub(crate) struct SanitizeArguments {
     #[arg(long)]
     pub(crate) force: bool,
     /// Derive all replacements and keys from this number, for repeatable results; anyone who
-    /// guesses the number can test guesses about the original values [default: random]
+    /// guesses the number can check guesses about the original values [default: random]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
 }

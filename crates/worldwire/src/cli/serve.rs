@@ -22,9 +22,10 @@ The first start creates the folder with its keys, database and shard.toml, write
 shard.toml, and prints the lines that a client's server.ini needs. On later starts, options apply to
 that run only. Ctrl-C or SIGTERM stops the shard.
 
-With --standby, several processes share a PostgreSQL database. One serves the shard; the others take over
+With --standby, several processes share a PostgreSQL database. One serves the shard; another takes over
 when it fails or stops. Start all of them with --standby, each with its own folder. docs/cluster.md
-explains this, and how fronts and age nodes serve logins and files or run ages on other machines.
+explains this, and how other machines can run fronts, which serve logins and files, and age nodes,
+which run ages.
 
 Examples:
   worldwire serve uru
@@ -37,7 +38,7 @@ The first start creates the folder with its key, database and ki.toml, and write
 ki.toml. On later starts, options apply to that run only. Ctrl-C or SIGTERM stops the server; SIGUSR1
 makes all sessions stale.
 
-With --standby, several processes share a PostgreSQL database. One serves the accounts; the others take
+With --standby, several processes share a PostgreSQL database. One serves the accounts; another takes
 over when it fails or stops. Start all of them with --standby, each with its own folder: see
 docs/cluster.md.
 
@@ -47,17 +48,17 @@ Examples:
   worldwire serve ki /srv/login --standby
   worldwire serve ki --secrets login-keys.toml")]
     Ki(ServeKi),
-    /// Run a server for The Matrix Online (logins, characters, world)
+    /// Run a Matrix Online server (logins, characters, world)
     #[command(after_help = "\
 The first start creates the folder with its keys, database and mxo.toml, writes the options to mxo.toml,
 and takes a few seconds to generate the keys. On later starts, options apply to that run only. A client
-needs the folder's pubkey.dat, and must trust the key that signed it: see docs/mxo-world.md. Ctrl-C or
+needs the folder's pubkey.dat and must trust the key that signed it: see docs/mxo-world.md. Ctrl-C or
 SIGTERM stops the server.
 
 --open-world runs only a world, over UDP, without a folder and without logins. On loopback, its default
-key is well known. To serve other machines, set --key; `random` generates one.
+key is well known. To serve other machines, set --key; `random` generates a key.
 
-A scene defines the world's objects, such as doors that open and close, and people who walk.
+A scene defines the world's objects, such as doors that open and close and people who walk around.
 
 Examples:
   worldwire serve mxo
@@ -90,10 +91,10 @@ pub(crate) struct ServeUru {
     /// Disable the status page
     #[arg(long, conflicts_with = "status")]
     pub(crate) no_status: bool,
-    /// Directory with files for clients [default: data, in the shard's directory]
+    /// Directory with files for clients [default: data in the shard's directory]
     #[arg(long = "files", alias = "data", value_name = "DIRECTORY")]
     pub(crate) data: Option<PathBuf>,
-    /// Wait while another process serves the shard, and take over when it fails or stops; needs
+    /// Wait while another process serves the shard and take over when it fails or stops; needs
     /// PostgreSQL
     #[arg(long)]
     pub(crate) standby: bool,

@@ -19,17 +19,17 @@ pub(crate) enum TeraCommand {
     /// Check, show, compare and format definitions, and rank them for an opcode
     #[command(subcommand, arg_required_else_help = true)]
     Def(TeraDef),
-    /// Show, compare and convert opcode and system message maps, and create the map for a new build
+    /// Show, compare and convert opcode and system message maps; create the map for a new build
     #[command(subcommand, arg_required_else_help = true)]
     Map(TeraMap),
-    /// Write the list of a capture's client messages that have a counter and checksum
+    /// Write the list of client messages in a capture that have a counter and checksum
     #[command(after_help = "Examples:
   worldwire tera integrity capture.pcap --data tera-data -o tera-data/integrity/115.json
   worldwire tera integrity capture.pcap --data tera-data -o tera-data/integrity/
 
 In a directory, the file is named after the patch. The list combines the build's lists from --data with
-the messages detected in the capture, whose counter rises from one message to the next. Opcodes without a
-name in the map cannot be listed: they are reported, with the command that identifies them, and the exit
+messages detected in the capture by a counter that rises from one message to the next. Opcodes without a
+name in the map cannot be listed; they are reported, with the command that identifies them, and the exit
 code is 1.")]
     Integrity {
         /// Capture
@@ -56,7 +56,7 @@ pub(crate) struct TeraBuild {
 }
 
 impl TeraBuild {
-    /// The same as general options.
+    /// Converts these to the general options.
     pub(crate) fn data(&self) -> Data {
         let Self { data, revision, patch } = self;
         Data { paths: data.clone(), revision: *revision, patch: *patch, pin: Vec::new() }
@@ -66,7 +66,7 @@ impl TeraBuild {
 /// How definitions are read.
 #[derive(Debug, Args)]
 pub(crate) struct TeraReading {
-    /// Dialect of the definitions [default: recognised by their syntax]
+    /// Dialect of the definitions [default: detected from their syntax]
     #[arg(long, value_name = "DIALECT")]
     dialect: Option<TeraDialect>,
     /// Game version, such as 92.04, for fields that exist only in some patches
@@ -137,7 +137,7 @@ pub(crate) enum TeraDef {
         /// Write one JSON object per problem
         #[arg(long)]
         json: bool,
-        /// Keep running until Ctrl-C, and check again after every change
+        /// Keep running until Ctrl-C and check again after every change
         #[arg(long)]
         watch: bool,
     },
@@ -184,7 +184,7 @@ pub(crate) enum TeraDef {
         /// Substring of a field name, at any depth, ignoring case
         #[arg(long, value_name = "NAME")]
         field: Option<String>,
-        /// Length of a message of the definition, including the header
+        /// Length of a message that the definition must fit, including the header
         #[arg(long, value_name = "BYTES")]
         length: Option<u16>,
         /// Sender of the message
@@ -206,7 +206,7 @@ pub(crate) enum TeraDef {
         old: String,
         /// File, directory or NAME.VERSION
         new: String,
-        /// Definitions to look up NAME.VERSION in: files or directories
+        /// Definitions in which to look up NAME.VERSION: files or directories
         #[arg(short, long, value_name = "PATH")]
         data: Vec<PathBuf>,
         #[command(flatten)]
@@ -244,13 +244,13 @@ pub(crate) struct TeraRank {
     /// Opcode, decimal or 0x... [default: all opcodes without a name]
     #[arg(value_parser = opcode)]
     pub(crate) opcode: Option<u16>,
-    /// Capture with messages of the opcode
+    /// Capture with messages that have the opcode
     #[arg(long, value_name = "CAPTURE")]
     pub(crate) from: PathBuf,
     #[command(flatten)]
     pub(crate) build: TeraBuild,
-    /// Write a map with the best name of each opcode, and ties as comments, to this file; --data
-    /// finds it under the name protocol.REVISION.map
+    /// Write a map with the best name for each opcode, and ties as comments, to this file; --data
+    /// finds it if it is named protocol.REVISION.map
     #[arg(long, value_name = "FILE")]
     pub(crate) write: Option<PathBuf>,
     /// Append to an existing map, whose names are kept and not proposed for other opcodes
@@ -302,14 +302,14 @@ pub(crate) enum TeraMap {
   worldwire tera map carry --old old.pcap --old-map protocol.385363.map --new new.pcap \\
       --data tera-data -o protocol.387486.map
 
---data finds the map under the name protocol.REVISION.map, with the revision of the new client.
+--data finds the map if it is named protocol.REVISION.map, with the new client's revision.
 
 Opcodes are matched by how well definitions fit, by the shape of their messages, and by their position in
-the conversation. Each line of the map states the lead over the next best name, which is not the only
-criterion for certainty. Uncertain matches are comments; ? marks opcodes for which no name is proposed.
-Only names with messages in the old capture are proposed. For opcodes that none of the remaining names
-fits, comments at the end list the commands (tera def rank) that try every definition on them and add the
-results to the map.")]
+the conversation. Each line of the map states, as a percentage, how clearly the best name leads; this
+percentage is not the only criterion for certainty. Uncertain matches are comments; ? marks opcodes for
+which no name is proposed. Only names with messages in the old capture are proposed. For opcodes that fit
+none of the remaining names, comments at the end list the commands (tera def rank) that try every
+definition on them and add the results to the map.")]
     Carry {
         /// Capture of the old build
         #[arg(long, value_name = "CAPTURE")]
@@ -352,7 +352,7 @@ results to the map.")]
 pub(crate) enum TeraMapForm {
     /// Lines of NAME = CODE, in the order of the codes
     Map,
-    /// Lines of NAME CODE, as older programs expect them
+    /// Lines of NAME CODE, as older programs expect
     Plain,
     /// One JSON object
     Json,
@@ -365,7 +365,7 @@ fn opcode(text: &str) -> Result<u16, &'static str> {
         None => text.parse(),
     };
     parsed.map_err(|error| match error.kind() {
-        IntErrorKind::PosOverflow => "needs an opcode of at most 65535, 0xffff",
+        IntErrorKind::PosOverflow => "needs an opcode of at most 65535 (0xffff)",
         _ => "needs an opcode such as 51042 or 0xc762",
     })
 }

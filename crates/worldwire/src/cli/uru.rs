@@ -14,7 +14,7 @@ pub(crate) struct Uru {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UruCommand {
-    /// Manage a shard's accounts, running or not
+    /// Manage accounts of a shard, whether or not it is running
     #[command(arg_required_else_help = true)]
     Account {
         #[command(subcommand)]
@@ -22,7 +22,7 @@ pub(crate) enum UruCommand {
         #[command(flatten)]
         shard: UruShard,
     },
-    /// List, add and remove ages of a shard, running or not
+    /// List, add and remove ages of a shard, whether or not it is running
     #[command(arg_required_else_help = true)]
     Age {
         #[command(subcommand)]
@@ -46,7 +46,7 @@ pub(crate) enum UruCommand {
     },
     /// Clear the stored states of an empty age
     ///
-    /// The next player finds the age's objects in their initial state. Values set for all instances
+    /// The next player finds the age's objects in their initial states. Values set for all instances
     /// with `worldwire uru sdl set` are kept, and other instances of the age are not changed.
     #[command(after_help = "Examples:
   worldwire uru clear-states Fernhollow
@@ -62,7 +62,7 @@ pub(crate) enum UruCommand {
         #[command(flatten)]
         shard: UruShard,
     },
-    /// See and manage a shard that several processes serve
+    /// Inspect and manage a shard served by several processes
     #[command(subcommand, arg_required_else_help = true)]
     Cluster(UruCluster),
     /// Prepare the files that a shard offers to clients
@@ -71,7 +71,7 @@ pub(crate) enum UruCommand {
     /// Generate and convert a shard's keys
     #[command(subcommand, arg_required_else_help = true)]
     Keys(UruKeys),
-    /// Kick a player, who can log in again at once
+    /// Kick a player, who can log in again immediately
     ///
     /// The client is notified, and its connections to the shard and to the age are closed. To keep
     /// an account out, use `worldwire uru account ban`.
@@ -80,7 +80,7 @@ pub(crate) enum UruCommand {
   worldwire uru kick 10023
   worldwire uru kick ann@example.org --server /srv/uru")]
     Kick {
-        /// A player's name or ID, or an account name, which kicks all its players
+        /// A player's name or ID, or an account name, to kick all its players
         #[arg(value_name = "PLAYER|ACCOUNT")]
         who: String,
         #[command(flatten)]
@@ -88,7 +88,7 @@ pub(crate) enum UruCommand {
     },
     /// Show a message to players in ages
     ///
-    /// Clients show it as an administrator's chat. The shard must be running.
+    /// Clients show it as chat from an administrator. The shard must be running.
     #[command(after_help = "Examples:
   worldwire uru message \"The shard restarts in ten minutes.\"
   worldwire uru message \"Shorah!\" --age city --from Ann")]
@@ -114,13 +114,13 @@ pub(crate) enum UruCommand {
     /// Create, check and show manifests
     #[command(subcommand, arg_required_else_help = true)]
     Manifest(UruManifest),
-    /// Rename a shard's players, running or not
+    /// Rename players of a shard, whether or not it is running
     #[command(subcommand, arg_required_else_help = true)]
     Player(UruPlayer),
     /// Check and show state descriptors; decode and compare states
     #[command(subcommand, arg_required_else_help = true)]
     Sdl(UruSdl),
-    /// Inspect and change a shard's vault, running or not
+    /// Inspect and change the vault of a shard, whether or not it is running
     #[command(subcommand, arg_required_else_help = true)]
     Vault(UruVault),
     /// Show or change the message that launchers show
@@ -137,8 +137,8 @@ pub(crate) enum UruCommand {
     },
     /// List the running games: who is playing, where, and since when
     ///
-    /// These are the small games of ages, such as the Heek table and marker games, that shard.toml
-    /// switches on. The shard must be running. Times are in UTC.
+    /// These are the small games in ages, such as the Heek table and marker games, that shard.toml
+    /// enables. The shard must be running. Times are in UTC.
     #[command(after_help = "Example:
   worldwire uru games --json")]
     Games {
@@ -162,9 +162,9 @@ pub(crate) enum UruFiles {
     #[command(
         after_help = "Age files, descriptors (.sdl) and scripts (.pak) are copied to where the shard looks for them; all
 other files are packed with gzip and listed in manifests: External and ThinExternal, ExternalPatcher
-for the launcher, and one for each age, with the sounds that its pages name. Files of an earlier import
+for the launcher, and one for each age, with the sounds that its pages name. Files from an earlier import
 are replaced, or removed if the client no longer has them; data/imported.md5 lists them. Files that you
-added or changed are not removed. Symbolic links are followed; those that lead out of the client's
+added or changed are not removed. Symbolic links are followed; links that lead out of the client's
 folder are reported, because clients can download their targets. Files that only another shard's key
 decrypts are skipped.
 
@@ -197,11 +197,12 @@ pub(crate) enum UruAge {
     },
     /// Add a public age
     ///
-    /// The name must be that of an age file in the shard's data/ages, in the same case: clients ask
-    /// for an age by its exact name. If there are no age files, every name is accepted.
+    /// The name must match an age file in the shard's data/ages, including upper and lower case,
+    /// because clients request an age by its exact name. If there are no age files, any name is
+    /// accepted.
     ///
-    /// If the shard has a public instance of the age under other names, a new one needs --instance or
-    /// --another.
+    /// If the shard already has a public instance of the age under other names, a new one needs
+    /// --instance or --another.
     #[command(after_help = "Examples:
   worldwire uru age add Fernhollow
   worldwire uru age add Neighborhood --name \"Second Hood\" --another
@@ -230,14 +231,14 @@ pub(crate) enum UruAge {
     },
     /// Add the ages in dirtsand's static_ages.ini
     ///
-    /// Existing instances are left as they are.
+    /// Existing instances are not changed.
     #[command(after_help = "Example:
   worldwire uru age import static_ages.ini")]
     Import {
         /// static_ages.ini; - is standard input
         file: PathBuf,
     },
-    /// Remove an empty age that nobody owns, with its states and the links to it
+    /// Remove an empty age that has no owner, with its states and the links to it
     #[command(after_help = "Examples:
   worldwire uru age remove Fernhollow
   worldwire uru age remove 68e219e0-ee25-4df0-b855-0435584e29e2")]
@@ -275,7 +276,7 @@ pub(crate) struct NewPassword {
     pub(crate) password_file: Option<PathBuf>,
 }
 
-/// Whether to ask before something is lost.
+/// Whether to ask before data is lost.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Confirmation {
     /// Do not ask for confirmation, which needs a terminal
@@ -333,7 +334,7 @@ pub(crate) enum UruAccount {
         #[command(flatten)]
         password: NewPassword,
     },
-    /// Delete an account with all its players
+    /// Delete an account and all its players
     #[command(after_help = "Examples:
   worldwire uru account delete ann
   worldwire uru account delete ann --yes")]
@@ -349,8 +350,8 @@ pub(crate) enum UruAccount {
 pub(crate) enum UruPlayer {
     /// Rename a player everywhere, and notify the players who see the name
     ///
-    /// The name of the player's Relto and of other ages named after the player changes, too. A
-    /// player who is logged in keeps the old name on the screen until the next login.
+    /// The names of the player's Relto and of other ages named after the player also change. A player
+    /// who is logged in sees the old name until the next login.
     ///
     /// A name must begin with an ASCII character, have at least 3 characters other than spaces, and
     /// be at most 39 UTF-16 units long.
@@ -409,7 +410,7 @@ pub(crate) enum UruVault {
     },
     /// Find nodes by field values; all must match
     ///
-    /// Fields have the names that `show` prints or, if NodeType is among the fields, the game's.
+    /// Use the field names that `show` prints or, if NodeType is among the fields, the game's names.
     #[command(after_help = "Examples:
   worldwire uru vault find NodeType=PlayerInfo PlayerName=ann
   worldwire uru vault find NodeType=AgeInfo AgeFilename=Neighborhood IsPublic=1
@@ -451,9 +452,9 @@ pub(crate) enum UruVault {
     },
     /// Remove nodes that players deleted or never placed
     ///
-    /// Without --apply, the command only shows how many nodes of each type would be removed. Nodes of players
-    /// who are online, and nodes changed within the last hour, are kept. Everything is removed in
-    /// one transaction, even on a running shard. Make a backup first.
+    /// Without --apply, the command only shows how many nodes of each type would be removed. Nodes of
+    /// players who are online and nodes changed within the last hour are kept. All nodes are removed
+    /// in one transaction, even on a running shard. Make a backup first.
     #[command(after_help = "Examples:
   worldwire uru vault prune
   worldwire uru vault prune --apply")]
@@ -464,13 +465,13 @@ pub(crate) enum UruVault {
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Copy a stopped shard's database to PostgreSQL, or to a SQLite file
+    /// Copy a stopped shard's database to PostgreSQL or to a SQLite file
     ///
-    /// Everything is copied, with all numbers and passwords, in one transaction, and compared
-    /// afterwards. The new database must be empty. shard.toml is not changed.
+    /// Everything, including IDs and passwords, is copied in one transaction and compared afterwards.
+    /// The new database must be empty. shard.toml is not changed.
     #[command(
-        after_help = "The copy needs as much memory as the database. The password of a PostgreSQL user can also be in PGPASSWORD
-or in ~/.pgpass, so that it is not on the command line.
+        after_help = "Copying needs as much memory as the database takes up. To keep a PostgreSQL user's password off the command
+line, put it in PGPASSWORD or ~/.pgpass.
 
 Examples:
   worldwire uru vault copy --to postgres://uru@db.example.org/shard
@@ -487,7 +488,7 @@ Examples:
     #[command(
         after_help = "JSON lines contain no passwords. Exports for other servers contain password digests: treat them like
 passwords. Data that the other server cannot store is listed. For dirtsand, the export is SQL for psql
-that replaces all contents of a database whose tables exist; for moulars, it is the database file.
+that replaces all contents of a database whose tables already exist; for moulars, it is the database file.
 
 Examples:
   worldwire uru vault export -o vault.jsonl
@@ -513,7 +514,7 @@ Examples:
     /// Replace the whole vault with an exported one
     #[command(
         after_help = "The file is checked first, as with `vault check`, and imported completely or not at all. Existing accounts are
-kept; others are created without a password. No player may be logged in.
+kept; the others are created without a password. No player may be logged in.
 
 With --from, accounts keep their passwords, and data that cannot be imported is listed. The shard must be
 stopped: the import also sets the city, the neighbourhood and other public ages in [ages] of shard.toml.
@@ -535,7 +536,7 @@ Examples:
         /// the shard's]
         #[arg(long, value_name = "PATH", requires = "from")]
         sdl: Vec<PathBuf>,
-        /// Import even if the vault has players, and delete them
+        /// Import even if the vault has players, and delete these players
         #[arg(long)]
         replace: bool,
         #[command(flatten)]

@@ -8,7 +8,7 @@ use super::{Target, UruShard};
 pub(crate) enum UruCluster {
     /// List a shard's processes: the leader, its standbys, and its nodes
     ///
-    /// The shard must be running. Times are in UTC. A standby without a bus is known only by its
+    /// The shard must be running. Times are in UTC. A standby without a bus is visible only through its
     /// connection to the database.
     #[command(after_help = "Examples:
   worldwire uru cluster list
@@ -19,8 +19,8 @@ pub(crate) enum UruCluster {
     },
     /// Close a node's connections and give it no new ages, so that it can be stopped
     ///
-    /// Clients of a front lose their connections, and continue their sessions at another one. /health of
-    /// the front returns 503, and it accepts no clients until --undo or until it is restarted. An age
+    /// A front's clients lose their connections and continue their sessions on another front. The
+    /// front's /health returns 503, and it accepts no clients until --undo or a restart. An age
     /// node's ages end when their players have left.
     #[command(after_help = "Examples:
   worldwire uru cluster drain front-1
@@ -34,34 +34,34 @@ pub(crate) enum UruCluster {
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Hand over a shard to a standby, and wait as a standby
+    /// Make the active process hand the shard over to a standby, and become a standby itself
     ///
-    /// Clients lose their connections, and continue their sessions at the new process. Run it before
-    /// you upgrade or stop the machine of the active process.
+    /// Clients lose their connections and continue their sessions with the new process. Run this command
+    /// before you upgrade or stop the active process's machine.
     #[command(after_help = "Example:
   worldwire uru cluster lead --server /srv/uru")]
     Lead {
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Print the permissions of a shard's processes for the configuration of nats-server
+    /// Print the permissions of a shard's processes for nats-server's configuration
     ///
-    /// Each process may publish and subscribe only what it needs. A process that is both front and age
-    /// node is named twice, with the same key. `nk -gen user` generates a secret key, and `nk -inkey
-    /// FILE -pubout` prints its public one.
+    /// Each process may publish and subscribe only to what it needs. If a process is both front and age
+    /// node, name it twice, with the same key. `nk -gen user` generates a secret key, and `nk -inkey
+    /// FILE -pubout` prints its public key.
     #[command(after_help = "Example:
   worldwire uru cluster nats-config --leader a=UA2G... --leader b=UB7K... --front front-1=UBQD... -o shard.conf")]
     NatsConfig {
         /// Name of the shard on the bus, as in shard.toml
         #[arg(long, default_value = "shard")]
         name: String,
-        /// A process with the vault, or its standby, and its public nkey; can be repeated
+        /// A leader or standby, and its public nkey; can be repeated
         #[arg(long, value_name = "NODE=KEY", required = true, value_parser = node_key)]
         leader: Vec<NodeKey>,
         /// A front and its public nkey; can be repeated
         #[arg(long, value_name = "NODE=KEY", value_parser = node_key)]
         front: Vec<NodeKey>,
-        /// A node that runs ages and its public nkey; can be repeated
+        /// An age node and its public nkey; can be repeated
         #[arg(long, value_name = "NODE=KEY", value_parser = node_key)]
         age: Vec<NodeKey>,
         #[command(flatten)]

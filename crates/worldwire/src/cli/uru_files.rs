@@ -64,7 +64,7 @@ pub(crate) enum UruManifest {
         /// Prefix the client's file names with this directory
         #[arg(long, value_name = "FOLDER")]
         prefix: Option<String>,
-        /// Write gzipped files to this directory, and list them as downloads
+        /// Write gzipped files to this directory and list them as downloads
         #[arg(long, value_name = "FOLDER")]
         gzip_to: Option<PathBuf>,
         #[command(flatten)]
@@ -76,7 +76,7 @@ pub(crate) enum UruManifest {
     Check {
         /// Manifest
         file: PathBuf,
-        /// Directory with the downloads or with the plain files
+        /// Directory with the downloads or the uncompressed files
         folder: PathBuf,
         /// Directory prefix of the client's file names
         #[arg(long, value_name = "FOLDER")]
@@ -110,13 +110,13 @@ pub(crate) enum UruSdl {
     },
     /// Set variables for all instances of an age on a shard
     ///
-    /// The values apply to every instance that has not changed the variable since. Players in the
-    /// age see the change at once.
+    /// The values apply to every instance. An instance that changes the variable later keeps its own
+    /// value. Players in the age see the change immediately.
     #[command(after_help = "Examples:
   worldwire uru sdl set Fernhollow fhGateOpen=true
   worldwire uru sdl set city islmFireworks=1 --server /srv/uru")]
     Set {
-        /// Age, by its file name, which is also that of its descriptor
+        /// Age, by its file name, which is also its descriptor's name
         age: String,
         /// VARIABLE=VALUE, with the value as JSON
         #[arg(required = true, value_name = "VARIABLE=VALUE")]

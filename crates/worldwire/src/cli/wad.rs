@@ -43,8 +43,8 @@ pub(crate) enum KiWad {
   worldwire ki wad extract Root.wad 'Messages/*.xml' -C messages/
   worldwire ki wad extract Root.wad -C root/ --decode json --json-safe --types types.json
 
-`ki wad update --from` and `ki op encode` turn the output of --decode json or xml back into the same
-objects.")]
+`ki wad update --from` and `ki op encode` turn the output of --decode json or --decode xml back into the
+same objects.")]
     Extract(KiWadExtract),
     /// Write single files of an archive to standard output
     #[command(after_help = "Examples:
@@ -66,12 +66,12 @@ objects.")]
   worldwire ki wad create root/ -o Root.wad --flags 1 --store '**/*.bik'
   worldwire ki wad create root/ -o Root.wad --types types.json
 
-Symbolic links are followed. Objects in JSON or XML, as `ki wad extract --decode` and `ki op decode` write
-them, are encoded, as `ki wad update` does with new files.")]
+Symbolic links are followed. As with new files in `ki wad update`, objects in JSON or XML as written by
+`ki wad extract --decode` and `ki op decode` are encoded.")]
     Create {
         /// Directory to pack
         folder: PathBuf,
-        /// Type list for decoded objects; can be repeated, later ones override earlier ones
+        /// Type list for decoded objects; can be repeated; later ones override earlier ones
         #[arg(short, long, value_name = "LIST")]
         types: Vec<PathBuf>,
         /// TOML file with the block and type of classes in the CoreObject form
@@ -102,7 +102,7 @@ stay text. Every change is listed: + added, - removed, ~ changed.")]
         /// Add the files in this directory, replacing files of the same name
         #[arg(long, value_name = "FOLDER")]
         from: Option<PathBuf>,
-        /// Type list for decoded objects; can be repeated, later ones override earlier ones
+        /// Type list for decoded objects; can be repeated; later ones override earlier ones
         #[arg(short, long, value_name = "LIST", requires = "from")]
         types: Vec<PathBuf>,
         /// TOML file with the block and type of classes in the CoreObject form
@@ -115,8 +115,7 @@ stay text. Every change is listed: + added, - removed, ~ changed.")]
         /// archive can fill the disk
         #[arg(long)]
         allow_overlaps: bool,
-        /// Copy files whose data does not match their CRC as they are, instead of refusing the
-        /// archive
+        /// Copy files with a wrong CRC as they are instead of refusing the archive
         #[arg(long)]
         allow_damaged: bool,
         #[command(flatten)]
@@ -124,15 +123,15 @@ stay text. Every change is listed: + added, - removed, ~ changed.")]
         #[command(flatten)]
         target: KiWadTarget,
     },
-    /// List the files that differ between two archives
+    /// List files that differ between two archives
     #[command(after_help = "Example:
   worldwire ki wad diff Root.old.wad Root.wad
 
-+ added, - removed, ~ changed, = same content, compressed differently,
-> downloaded only in the second archive, < downloaded only in the first
++ added; - removed; ~ changed; = same contents, compressed differently;
+> downloaded only in the second archive; < downloaded only in the first
 
 All data of both archives is read, and wrong CRCs are reported. If several files have the same name, the
-first one is compared. The exit code is 1 if the content of any file differs.")]
+first one is compared. The exit code is 1 if the contents of any file differ.")]
     Diff {
         /// First archive; - is standard input
         before: PathBuf,
@@ -173,7 +172,7 @@ pub(crate) struct KiWadExtract {
     /// Extract an archive whose files share data; a small one can fill the disk
     #[arg(long)]
     pub(crate) allow_overlaps: bool,
-    /// Refuse names that Windows does not allow, instead of reporting them
+    /// Refuse names that Windows does not allow instead of only reporting them
     #[arg(long)]
     pub(crate) portable: bool,
     #[command(flatten)]
@@ -189,7 +188,7 @@ pub(crate) struct KiWadDecoding {
     /// resulting name
     #[arg(long, value_name = "FORM", requires = "types")]
     pub(crate) decode: Option<KiObjectForm>,
-    /// Type list for --decode; can be repeated, later ones override earlier ones
+    /// Type list for --decode; can be repeated; later ones override earlier ones
     #[arg(short, long, value_name = "LIST", requires = "decode")]
     pub(crate) types: Vec<PathBuf>,
     /// With --decode json, write integers of more than 53 bits as strings
@@ -198,7 +197,7 @@ pub(crate) struct KiWadDecoding {
     /// With --decode text, show the position of every value
     #[arg(long, requires = "decode")]
     pub(crate) bytes: bool,
-    /// With --decode text, show the texts of codes like Items_31939071, from locale files,
+    /// With --decode text, show the text for codes like Items_31939071, from locale files,
     /// archives, directories
     #[arg(long, value_name = "PATH", requires = "decode")]
     pub(crate) lang: Vec<PathBuf>,
@@ -215,7 +214,7 @@ pub(crate) struct KiWadReading {
     /// Reject files larger than this when decompressed
     #[arg(long, value_name = "BYTES", default_value_t = Limits::DEFAULT.inflated_bytes)]
     pub(crate) max_inflated: u64,
-    /// Reject an archive whose files have a larger total size, even if they share data
+    /// Reject an archive if the total size of its files is larger than this, even if they share data
     #[arg(long, value_name = "BYTES", default_value_t = Limits::DEFAULT.archive_bytes)]
     pub(crate) max_total: u64,
     /// Number of threads, up to 256; 0 uses all cores
@@ -231,13 +230,13 @@ pub(crate) struct KiWadPacking {
           value_parser = clap::value_parser!(u8).range(1..=12))]
     pub(crate) level: u8,
     #[arg(long, value_name = "GLOB", help = format!("\
-        Do not compress files that match; .mp3, .ogg and files larger than {MAX_COMPRESSED} bytes \
+        Do not compress matching files; .mp3, .ogg and files larger than {MAX_COMPRESSED} bytes \
         are never compressed"))]
     pub(crate) store: Vec<String>,
-    /// Keep files that match as text, even if they contain objects in JSON or XML
+    /// Keep matching files as text, even if they contain objects in JSON or XML
     #[arg(long, value_name = "GLOB")]
     pub(crate) text: Vec<String>,
-    /// Refuse names that Windows does not allow, instead of reporting them
+    /// Refuse names that Windows does not allow instead of only reporting them
     #[arg(long)]
     pub(crate) portable: bool,
     /// Number of threads, up to 256; 0 uses all cores

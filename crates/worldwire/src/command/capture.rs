@@ -42,7 +42,7 @@ pub(crate) struct Extras {
     pub(crate) secrets: bool,
     /// What to do while the packets of a live capture arrive.
     pub(crate) meanwhile: Meanwhile,
-    /// The capture has been read before, and its problems have been reported.
+    /// Whether the capture has been read before, so that its problems have already been reported.
     pub(crate) is_again: bool,
 }
 
@@ -117,8 +117,8 @@ pub(crate) fn read_taking<S: Sink>(
         let unmerged = dissection.run_beside(
             &show,
             |feed| {
-                // Collects the packets of the next batch that have already arrived while this one is
-                // read.
+                // While this batch is read, collects the packets of the next batch that have
+                // already arrived.
                 if !last {
                     next = packets.fill(true, |packet| feed.push(packet));
                 }
@@ -170,20 +170,20 @@ pub(crate) fn read_taking<S: Sink>(
     let copies = packets.copies();
     if copies > 0 {
         let copies = counted(copies, "packet");
-        common.note("capture", &format!("{copies} left out: copies of packets in other files"));
+        common.note("capture", &format!("{copies} skipped: duplicates of packets in other files"));
     }
     let blamed = account(&dissection, &doubts, &subject, common);
     Ok((dissection, fault.is_none() && !doubts.is_torn && !blamed))
 }
 
-/// The output of a batch, and the conversations that closed in it.
+/// The output of a batch and the conversations that closed in it.
 struct Unwritten<S: Sink> {
     unmerged: Unmerged<S>,
     closed: Vec<Overview>,
 }
 
 impl<S: Sink> Unwritten<S> {
-    /// Writes the output, and then reports the conversations. `out` is reused between batches.
+    /// Writes the output and then reports the conversations. `out` is reused between batches.
     fn write(
         self,
         out: &mut S,
@@ -253,7 +253,7 @@ pub(crate) fn is_live(arguments: &Capture) -> bool {
     arguments.tcpdump.is_some() || arguments.is_growing || is_stream()
 }
 
-/// Opens the output for what is read from a capture. During a live capture, a file is written as
+/// Opens the output of a command that reads a capture. During a live capture, a file is written as
 /// packets are read.
 pub(crate) fn output(arguments: &Capture, target: &Target) -> Result<Output, Failure> {
     if is_live(arguments) { Output::open_growing(target) } else { Output::open(target) }
@@ -292,7 +292,7 @@ fn account(dissection: &Dissection, doubts: &Doubts, subject: &str, common: &Com
     !refused.is_empty() || account_late(dissection, doubts, common)
 }
 
-/// What conversations lack.
+/// What is missing from conversations.
 #[derive(Default)]
 struct Doubts {
     /// Whether a recognised conversation has a gap.
@@ -357,7 +357,7 @@ pub(crate) fn conversation(dissection: &Dissection, stream: u64) -> Result<&Over
         .ok_or_else(|| no_conversation(stream, dissection.summary().conversations))
 }
 
-/// Checks that the capture has a conversation of this number.
+/// Checks that the capture has a conversation with this number.
 pub(crate) fn check_stream(dissection: &Dissection, stream: u64) -> Result<(), Failure> {
     let count = dissection.summary().conversations;
     if stream < count { Ok(()) } else { Err(no_conversation(stream, count)) }
@@ -388,7 +388,7 @@ fn progress(arguments: &Capture, common: &Common) -> ProgressBar {
     bar
 }
 
-/// `ki`, or `12000=ki`.
+/// Parses `ki` or `12000=ki`.
 fn port_and_family(
     families: Families,
     given: &str,

@@ -18,7 +18,7 @@ use crate::output::{Failure, Scratch, say};
 /// How often the page looks for the beginning of the capture.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// The page on the packets captured so far.
+/// The page that shows the packets captured so far.
 #[derive(Debug)]
 pub(super) struct CapturePage {
     stop: Stop,

@@ -68,7 +68,7 @@ fn show(
     print(&out)?;
     let remarks = codec.remarks(data, options);
     if !common.quiet {
-        // An error already implies this.
+        // An error already implies these remarks.
         for remark in tree.remarks().iter().filter(|_| tree.error().is_none()) {
             complain(subject, &format!("shown as bytes: {remark}"));
         }

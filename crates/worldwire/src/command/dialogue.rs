@@ -17,15 +17,15 @@ pub(super) struct Dialogue {
     times: Times,
 }
 
-/// How far the server's lines are indented.
+/// The indentation of the server's lines.
 const INDENT: &str = "    ";
 const RED: &str = "\x1b[31m";
 const BLUE: &str = "\x1b[34m";
 const RESET: &str = "\x1b[0m";
 
 impl Dialogue {
-    /// With all fields, or with the most telling values of each message in lines of at most `width`
-    /// columns.
+    /// Creates a dialogue that shows all fields or, in lines of at most `width` columns, each
+    /// message's most informative values.
     ///
     /// # Errors
     /// If the local time zone is unknown and needed.
@@ -43,7 +43,7 @@ impl Dialogue {
         Ok(Self { format, is_colored, time, times: Times::of(time)? })
     }
 
-    /// Whether an item is the heading of the conversation, which has no time.
+    /// Whether an item is the heading of the conversation. Headings have no time.
     pub(super) fn is_heading(item: &Item<'_>) -> bool {
         item.note().is_some_and(|note| note.kind == NoteKind::Opened)
     }

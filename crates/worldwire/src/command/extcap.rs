@@ -1,7 +1,7 @@
 //! `worldwire extcap`: interfaces in Wireshark's list that deliver decrypted messages.
 //!
-//! Wireshark runs each program in its extcap directory, with options that it defines, and reads
-//! sentences such as `interface {value=..}{display=..}` from standard output.
+//! Wireshark runs each program in its extcap directory with fixed options and reads sentences such
+//! as `interface {value=..}{display=..}` from standard output.
 
 use std::path::{Path, PathBuf};
 

@@ -6,7 +6,7 @@ use crate::cli::{Common, FILTERS, FilterArguments};
 use crate::definitions;
 use crate::output::{Failure, complain, print, printable, say};
 
-/// Explains the language, or checks a filter.
+/// Explains the language or checks a filter.
 pub(crate) fn run(arguments: &FilterArguments, common: &Common) -> Result<(), Failure> {
     let Some(text) = &arguments.filter else { return print(FILTERS) };
     let definitions = definitions::load(&arguments.data, common)?;

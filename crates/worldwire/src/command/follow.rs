@@ -92,14 +92,15 @@ fn show_messages(arguments: &Follow, common: &Common) -> Result<(), Failure> {
     if clean && is_read { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// Keeps the overview of one conversation, because memory must not grow with their number.
+/// Keeps only the overview of the wanted conversation, so that memory does not grow with the number
+/// of conversations.
 fn keep(overview: &Overview, wanted: u64, found: &mut Option<Overview>) {
     if overview.stream == wanted {
         *found = Some(overview.clone());
     }
 }
 
-/// Shows every byte, or those of one side.
+/// Shows all bytes, or those of one side.
 fn show_bytes(arguments: &Follow, common: &Common) -> Result<(), Failure> {
     arguments.target.is_no_capture("the bytes of a conversation")?;
     let mut output = capture::output(&arguments.capture, &arguments.target)?;
@@ -194,7 +195,7 @@ impl Piece {
 /// Captured bytes of one side that have not been shown yet.
 #[derive(Default)]
 struct Waiting {
-    /// The stream position of its first byte.
+    /// The stream position of the first byte.
     at: u64,
     bytes: Vec<u8>,
 }
@@ -206,7 +207,7 @@ struct Dump {
     /// Show the bytes as captured.
     is_wire: bool,
     colour: bool,
-    /// The output for a datagram follows it directly.
+    /// Whether the conversation consists of datagrams. The output for each one follows it directly.
     is_datagrams: bool,
     /// By [`Side::index`].
     waiting: [Waiting; 2],
@@ -291,7 +292,7 @@ impl Dump {
         self.show(side, at, &bytes, "?");
     }
 
-    /// Marks missing bytes, in the same way as Wireshark.
+    /// Marks missing bytes in the same way as Wireshark does.
     fn mark(&mut self, side: Side, length: u64) {
         let _ = match self.raw {
             None => {

@@ -74,7 +74,7 @@ impl Lines {
     /// Takes the lines of a batch.
     ///
     /// # Errors
-    /// [`Failure::Pipe`] after the last line, which ends reading.
+    /// [`Failure::Pipe`] after the last line. This ends reading.
     pub(super) fn add(&mut self, lines: &[ShownLine]) -> Result<(), Failure> {
         if let Some(last) = self.last {
             let all = lines;
@@ -113,7 +113,7 @@ impl Lines {
         if self.has_problem { Err(Failure::Input) } else { Ok(()) }
     }
 
-    /// Writes the kept lines, and returns the output.
+    /// Writes the kept lines and returns the output.
     pub(super) fn into_output(mut self) -> Result<Output, Failure> {
         for line in core::mem::take(&mut self.kept) {
             self.write(&line)?;

@@ -1,6 +1,7 @@
 //! `worldwire mods`, and the mods of `worldwire proxy tera`. Both run under Node.js.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -27,8 +28,15 @@ fn check(arguments: &ModsCheck) -> Result<(), Failure> {
     if *json {
         words.push("--json".into());
     }
-    let status = Command::new("node").args(words).stdin(Stdio::null()).status();
-    let status = status.map_err(|error| Failure::Run(format!("node: {}", reason(&error))))?;
+    // However this program ends, its end of the pipe is closed, and the check ends too.
+    words.push("--until-eof".into());
+    let failed = |error| Failure::Run(format!("node: {}", reason(&error)));
+    let child = Command::new("node").args(words).stdin(Stdio::piped()).spawn();
+    let mut child = child.map_err(failed)?;
+    // `wait` would close the pipe.
+    let open = child.stdin.take();
+    let status = child.wait().map_err(failed)?;
+    drop(open);
     match status.code() {
         Some(0) => Ok(()),
         Some(1) => Err(Failure::Input),
@@ -42,6 +50,7 @@ pub(crate) fn hook(folder: &Path, data: &Data, place: &Path) -> Result<String, F
     let mut words: Vec<OsString> =
         vec!["node".into(), entry.into_os_string(), "--connect".into(), "stdin".into()];
     words.extend(options(folder, data)?);
+    words.extend(["--blocked".into(), blocked(place)?.into_os_string()]);
     let mut command = String::new();
     for word in words {
         let text = word.to_str().ok_or_else(|| {
@@ -54,6 +63,15 @@ pub(crate) fn hook(folder: &Path, data: &Data, place: &Path) -> Result<String, F
     }
     // `exec` replaces the shell, so the process ends when the mods end.
     Ok(if cfg!(windows) { command } else { format!("exec {command}") })
+}
+
+/// The file to which the hook writes mods that block while they start. It is valid for one run.
+fn blocked(place: &Path) -> Result<PathBuf, Failure> {
+    let file = place.join("worldwire-mods.blocked");
+    match std::fs::remove_file(&file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Failure::io(&file, &error)),
+        _ => Ok(file),
+    }
 }
 
 /// The file to run with `node`. Checks that `node` is installed.
@@ -107,6 +125,15 @@ pub(super) fn push_quoted(word: &str, command: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blocked_mods_are_forgotten_when_a_run_begins() {
+        let place = tempfile::tempdir().unwrap();
+        let file = blocked(place.path()).unwrap();
+        std::fs::write(&file, "\"a\"\n").unwrap();
+        assert_eq!(blocked(place.path()).unwrap(), file);
+        assert!(!file.exists());
+    }
 
     #[test]
     #[cfg(unix)]

@@ -31,7 +31,7 @@ pub(super) fn write(
             Ok(Some(Record::Packet(packet))) => packet,
             Ok(Some(_)) => continue,
             Ok(None) => break,
-            // The first reading reported it; everything before it is valid.
+            // The first reading has reported the error; everything before it is valid.
             Err(_) => break,
         };
         conversations.push(&packet, &mut |_| {});

@@ -4,8 +4,8 @@ use tokio::runtime::Runtime;
 
 use crate::output::{Failure, reason};
 
-/// Raises the limit on open files, and therefore connections, as far as unprivileged processes may.
-/// The default is often 1,024.
+/// Raises the limit on open files, and therefore on connections, as far as unprivileged processes
+/// may. The default is often 1,024.
 pub(crate) fn raise_file_limit() {
     #[cfg(target_os = "linux")]
     {

@@ -19,7 +19,7 @@ pub(crate) struct GrowingKeys {
     looked: Instant,
 }
 
-/// The length of a file, and when it was changed.
+/// The length of a file and when it was changed.
 type Version = Option<(u64, Option<SystemTime>)>;
 
 /// How often key files are checked.
@@ -40,7 +40,7 @@ impl GrowingKeys {
         if !text.trim().is_empty()
             && let Err(error) = inside.add(&text)
         {
-            tracing::debug!(%error, "keys in the capture");
+            tracing::debug!(%error, "cannot use the keys in the capture");
         }
         let versions = files.iter().map(|file| version(file)).collect();
         Some(Self { files: files.to_owned(), inside, versions, looked: Instant::now() })
@@ -75,7 +75,7 @@ impl GrowingKeys {
             }
             // The last entry may be incomplete.
             Err(problem) => {
-                tracing::debug!(problem, "a changed key file");
+                tracing::debug!(problem, "cannot read the changed key files");
                 None
             }
         }

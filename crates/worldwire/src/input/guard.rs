@@ -13,7 +13,7 @@ use crate::output::{Failure, Interruption, reason};
 
 /// The command. Only this program uses it, so `--help` does not list it.
 pub(super) const COMMAND: &str = "capture-guard";
-/// The word after it if the capturing program's messages are shown only if it fails.
+/// The option after it: the capturing program's messages are shown only if the program fails.
 pub(super) const QUIET: &str = "--quiet";
 
 /// A requested guard.
@@ -29,7 +29,7 @@ pub(crate) struct Guard {
 const NAP: Duration = Duration::from_millis(50);
 
 impl Guard {
-    /// The guard that the command line requests, if it does.
+    /// The guard that the command line requests, if any.
     pub(crate) fn requested() -> Option<Self> {
         let mut words = std::env::args_os().skip(1);
         if words.next()? != COMMAND {
@@ -42,13 +42,13 @@ impl Guard {
 
     /// Captures until either side ends.
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        // Ctrl-C reaches the capturing program too, which may still have packets to write.
+        // Ctrl-C also reaches the capturing program, which may still have packets to write.
         let _interruption = Interruption::ask_first(|| ());
         let mut child = self.start()?;
         let messages = child.stderr.take().map(|messages| std::thread::spawn(|| kept(messages)));
         let (sender, is_gone) = channel::<()>();
         std::thread::spawn(move || {
-            // Ends when nobody holds the other end.
+            // This ends when nobody holds the other end.
             let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
             drop(sender);
         });
@@ -112,7 +112,7 @@ impl Guard {
     }
 }
 
-/// Reads messages to their end, and keeps the first ones.
+/// Reads messages to the end and keeps the first ones.
 fn kept(mut messages: impl Read) -> Vec<u8> {
     const MAX: u64 = 64 << 10;
     let mut kept = Vec::new();

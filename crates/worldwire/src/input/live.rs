@@ -40,7 +40,7 @@ pub(super) struct Live {
     wait: Duration,
     waiting: VecDeque<(Instant, Block)>,
     waiting_bytes: usize,
-    /// What ended the capture, as long as packets are still waiting.
+    /// What ended the capture, while packets are still waiting.
     end: Option<Message>,
 }
 
@@ -54,7 +54,7 @@ enum Message {
     Opened,
     Refused(Refusal),
     Block(Block),
-    /// The capture has ended; with an error if it was truncated.
+    /// The capture has ended, with an error if it was truncated.
     End(Option<CaptureError>),
     /// The user requests a stop.
     Interrupted,
@@ -66,7 +66,7 @@ enum Message {
 #[derive(Default)]
 struct Block {
     bytes: Vec<u8>,
-    /// The packets without their bytes, and the position of these in the buffer.
+    /// The packets without their bytes, and the positions of the bytes in the buffer.
     packets: Vec<(Packet<'static>, Range<usize>)>,
 }
 
@@ -308,7 +308,7 @@ impl Block {
     }
 }
 
-/// How much more is to be captured.
+/// How much more to capture.
 #[derive(Debug)]
 struct Quota {
     packets: u64,
@@ -329,7 +329,7 @@ impl Quota {
         quota
     }
 
-    /// Counts a packet, and says whether it is the last one.
+    /// Counts a packet and says whether it is the last one.
     fn is_used_up_by(&mut self, packet: &Packet<'_>) -> bool {
         self.packets = self.packets.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(packet.data.len() as u64);
@@ -387,8 +387,8 @@ impl<R: Read> Read for Growing<R> {
     }
 }
 
-/// Waits until nobody can read standard output any more. Otherwise only writing the next result
-/// would reveal that, which can take hours.
+/// Waits until nobody can read standard output any more. Otherwise, only the next write would
+/// reveal that, and the next result can take hours.
 #[cfg(target_os = "linux")]
 fn wait_for_closed_stdout() -> bool {
     use rustix::event::{PollFd, PollFlags, poll};
@@ -408,7 +408,7 @@ fn wait_for_closed_stdout() -> bool {
     false
 }
 
-/// Reads a capture to its end, or until the receiver is gone.
+/// Reads a capture to its end or until the receiver is gone.
 fn read(
     opened: Opened,
     limits: &Limits,

@@ -3,7 +3,7 @@
 //! Captures that overlap contain the same packets: the files of a ring begin with copies of earlier packets,
 //! so that each can be read alone. When the files are read together, every packet counts once. A packet is a
 //! copy if an earlier packet of another file has the same time, link type and bytes. Nothing marks copies, so
-//! this also works for pcap, and for files that other programs have written.
+//! this also works for pcap and for files that other programs have written.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
@@ -84,7 +84,7 @@ impl Merged {
     }
 
     /// The next record; with several captures, the next packet. An error in one of several captures
-    /// is reported, and returned once all have ended.
+    /// is reported, then returned once all have ended.
     ///
     /// # Errors
     /// Those of [`CaptureReader::next`].
@@ -146,7 +146,7 @@ impl Recent {
     /// How many packets are remembered.
     const MAX: usize = 1 << 16;
 
-    /// Remembers a packet of a capture, and returns whether another capture had it before.
+    /// Remembers a packet of a capture and returns whether another capture had it before.
     fn is_copy(&mut self, capture: usize, packet: &Packet<'_>) -> bool {
         let Packet { time, link, original_length: length, data, unusable, .. } = *packet;
         if unusable.is_some() {

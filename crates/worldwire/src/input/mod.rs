@@ -145,7 +145,7 @@ pub(crate) fn add_keys_inside<'p>(
         let (text, comment) = inside(path);
         if comment.is_some_and(|comment| comment.starts_with(DECRYPTED)) {
             let what = "decrypted messages for Wireshark, from `worldwire export pcapng`";
-            complain(&shown(path), &format!("{what}; read the capture that was exported instead"));
+            complain(&shown(path), &format!("{what}; read the original capture instead"));
             return Err(Failure::Input);
         }
         // Recordings of plain conversations have no keys.
@@ -193,7 +193,7 @@ pub(crate) fn keys(paths: &[PathBuf], common: &Common) -> Result<Keys, Failure> 
         tracing::debug!(path = %path.display(), "keys");
         let bytes = read(path)?;
         if CaptureReader::new(&*bytes, &Limits::DEFAULT).is_ok() {
-            let hint = "keys inside the captures that you read need no --keys";
+            let hint = "keys stored in a capture are used without --keys";
             let problem = format!("{}: a capture, not a key file; {hint}", shown(path));
             return Err(Failure::Run(problem));
         }

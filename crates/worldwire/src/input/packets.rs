@@ -42,7 +42,7 @@ pub(crate) struct Meanwhile {
 pub(crate) enum Filled {
     /// The batch is full, or no packet arrived in time.
     More,
-    /// The capture has ended; with an error if it was truncated.
+    /// The capture has ended, with an error if it was truncated.
     End(Option<CaptureError>),
     /// A signal with this exit code arrived before the end of the file. A signal that stops a live
     /// capture is reported as [`Self::End`], because nothing else ends one.
@@ -53,7 +53,7 @@ pub(crate) enum Filled {
 
 /// Why a capture cannot be read at all.
 pub(crate) enum Refusal {
-    /// It cannot be opened, or the capturing program failed.
+    /// The input cannot be opened, or the capturing program failed.
     Failed(Failure),
     /// A file is not a capture; the path says which one if there are several.
     NoCapture(Option<PathBuf>, CaptureError),
@@ -93,7 +93,7 @@ impl Packets {
             .map(|live| Self(Source::Live(live)))
     }
 
-    /// How many packets of several captures were copies of others, and left out.
+    /// How many packets were left out because they are copies of packets in other captures.
     pub(crate) fn copies(&self) -> u64 {
         match &self.0 {
             Source::Stored(stored) => stored.capture.copies(),

@@ -117,8 +117,8 @@ impl NewFolder {
         if self.made.read().unwrap_or_else(PoisonError::into_inner).contains(folder) {
             return Ok(());
         }
-        // One at a time: otherwise a thread could mistake this thread's directory for a foreign
-        // one.
+        // One at a time: otherwise a thread could mistake this thread's directory for one that
+        // another program created.
         let mut made = self.made.write().unwrap_or_else(PoisonError::into_inner);
         self.stages.make_all(&self.home).map_err(|error| Failure::io(&self.home, &error))?;
         let mut path = self.home.clone();

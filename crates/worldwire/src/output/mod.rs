@@ -1,4 +1,4 @@
-//! Where results go, and how a command ends.
+//! Where results go and how a command ends.
 
 mod capture_file;
 mod folder;
@@ -122,7 +122,7 @@ impl Target {
         Err(Failure::Run(format!("{output}: {what} needs the extension {endings}, not .{end}")))
     }
 
-    /// Refuses to overwrite what is read.
+    /// Refuses to overwrite the input.
     pub(crate) fn spares<'p>(
         &self,
         mut inputs: impl Iterator<Item = &'p Path>,
@@ -131,7 +131,9 @@ impl Target {
         match self.output.as_deref().and_then(|output| Some((output, file(output)?))) {
             Some((output, own)) if inputs.any(|input| file(input).as_ref() == Some(&own)) => {
                 let output = output.display();
-                Err(Failure::Run(format!("{output}: this is the capture itself")))
+                Err(Failure::Run(format!(
+                    "{output}: this is the input itself; choose another output file"
+                )))
             }
             _ => Ok(()),
         }
@@ -142,7 +144,7 @@ impl Target {
         match self.output.as_deref() {
             Some(path) if matches!(OutputFormat::of(path), Ok(OutputFormat::Capture(_))) => {
                 let path = shown(path);
-                let problem = format!("-o {path}: writes {what}, not packets");
+                let problem = format!("-o {path}: this command writes {what}, not packets");
                 Err(Failure::Run(format!("{problem}; use another extension")))
             }
             _ => Ok(()),
@@ -297,7 +299,7 @@ pub(crate) fn write_all(target: &Target, bytes: &[u8]) -> Result<(), Failure> {
     output.finish()
 }
 
-/// Writes a result with secrets in it: a new file is its owner's alone.
+/// Writes a result with secrets in it. Only the owner can read a new file.
 pub(crate) fn write_secret(target: &Target, bytes: &[u8]) -> Result<(), Failure> {
     let mut output = Output::open(target)?;
     output.hide()?;

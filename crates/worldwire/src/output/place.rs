@@ -72,7 +72,7 @@ impl Place {
         Ok(Self::File(FilePlace { path, force }))
     }
 
-    /// The target for a result that is not written sequentially, which must be a file.
+    /// The target for a result that is not written sequentially. It must be a file.
     pub(crate) fn file_at(path: &Path, force: bool) -> Result<FilePlace, Failure> {
         match Self::at(path, force)? {
             Self::File(place) => Ok(place),

@@ -19,7 +19,7 @@ use worldwire_core::Limits;
 use super::{CaptureFile, CaptureFormat, Failure, Output, Place, occupied, reason, shown};
 use crate::cli::Target;
 
-/// When a file of a ring is full, and how many files there are.
+/// When a file of a ring is full and how many files there are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RingLimits {
     pub(crate) files: u32,
@@ -29,7 +29,7 @@ pub(crate) struct RingLimits {
     pub(crate) time: Option<Duration>,
 }
 
-/// Where packets are to be saved. The first file is created once the capture has begun, so that nothing
+/// Where to save packets. The first file is created once the capture has begun, so that nothing
 /// is left behind if it is refused.
 #[derive(Clone, Debug)]
 pub(crate) struct PacketsTarget {
@@ -220,12 +220,12 @@ fn remove_others(path: &Path, first: &Path) -> Result<(), Failure> {
     })
 }
 
-/// A file that has the name of a file of the ring.
+/// An existing file with a name that the ring would use.
 fn existing(path: &Path) -> Option<PathBuf> {
     all_existing(path).into_iter().next()
 }
 
-/// All files that have the name of a file of the ring.
+/// All existing files with names that the ring would use.
 fn all_existing(path: &Path) -> Vec<PathBuf> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let entries = std::fs::read_dir(folder.unwrap_or_else(|| Path::new(".")));
@@ -269,7 +269,7 @@ struct KeptPacket {
     data: Vec<u8>,
 }
 
-/// How much of each conversation is copied: enough for the longest handshake, and its logins.
+/// How much of each conversation is copied: enough for the longest handshake and its logins.
 const MAX_PACKETS: usize = 48;
 const MAX_BYTES: usize = 32 << 10;
 /// The maximum number of bytes of all conversations. Later ones are not copied.
@@ -364,7 +364,7 @@ mod tests {
         let other = folder.path().join("evening-00042.pcapng");
         std::fs::write(&other, "").expect("there is room");
         assert_eq!(existing(&path), Some(other.clone()));
-        // They are removed, but no other files.
+        // The files of the ring are removed, but no others.
         let first = folder.path().join("evening-00001.pcapng");
         std::fs::write(&first, "").expect("there is room");
         remove_others(&path, &first).expect("they can be removed");

@@ -26,7 +26,7 @@ const LOCK: &str = "lock";
 const NEW: Duration = Duration::from_secs(10);
 
 impl Scratch {
-    /// Creates a directory, and deletes those of programs that were killed.
+    /// Creates a directory and deletes those of programs that were killed.
     pub(crate) fn create() -> Result<Self, Failure> {
         Self::create_in(&std::env::temp_dir()).map_err(|error| {
             let reason = reason(&error);
@@ -56,7 +56,7 @@ impl Scratch {
     }
 }
 
-/// The directories of the same user that no program uses.
+/// The user's directories that no program uses any more.
 fn left_behind(home: &Path, own: &Metadata, new: Duration) -> Vec<PathBuf> {
     let entries = fs::read_dir(home).into_iter().flatten().flatten();
     let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
@@ -69,7 +69,7 @@ fn left_behind(home: &Path, own: &Metadata, new: Duration) -> Vec<PathBuf> {
     unused.collect()
 }
 
-/// Whether a directory belongs to the owner of another.
+/// Whether a directory has the same owner as another.
 #[cfg(unix)]
 fn is_of(about: &Metadata, own: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -77,7 +77,7 @@ fn is_of(about: &Metadata, own: &Metadata) -> bool {
     about.uid() == own.uid()
 }
 
-/// Whether a directory belongs to the owner of another. Here, temporary directories are private.
+/// Whether a directory has the same owner as another. Here, temporary directories are private.
 #[cfg(not(unix))]
 fn is_of(_: &Metadata, _: &Metadata) -> bool {
     true
@@ -95,7 +95,7 @@ mod tests {
         let left = home.path().join("worldwire-page-left");
         fs::create_dir(&left).expect("there is room");
         let find = |new| left_behind(home.path(), &own, new);
-        // It has no lock yet.
+        // The directory has no lock yet.
         assert!(find(Duration::ZERO).is_empty());
         fs::write(left.join(LOCK), "").expect("there is room");
         fs::create_dir(home.path().join("worldwire-other")).expect("there is room");

@@ -25,7 +25,7 @@ pub(crate) struct Stages {
 /// How to treat a file whose name was taken in the meantime. Identical files are never a conflict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// Leave the new file in its temporary location, and report an error.
+    /// Leave the new file in its temporary location and report an error.
     #[default]
     Refuse,
     /// Keep the other file and delete the new one.
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(names(&folder), ["b", "own", "same"]);
         assert_eq!(names(&folder.join("b")), ["other", "own"]);
         assert_eq!(fs::read_to_string(folder.join("same")).expect("a text"), "theirs");
-        // The other file of this name is not lost.
+        // The other file with this name is not lost.
         assert_eq!(names(home.path()).len(), 2);
     }
 
@@ -304,7 +304,7 @@ mod tests {
         let lines: Vec<&str> = error.lines().collect();
         assert_eq!(lines.len(), 2, "{error}");
         assert!(lines[0].contains("/b: file exists") && lines[1].contains("/c: "), "{error}");
-        // The three directories, and the files that could not be moved.
+        // The three directories and the files that could not be moved.
         assert_eq!(names(home.path()).len(), 5);
     }
 

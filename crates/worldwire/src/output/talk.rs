@@ -23,7 +23,7 @@ pub(crate) fn complain(subject: &str, problem: &str) {
 
 /// The last lines of the log, for the page of a server.
 static RECENT: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
-/// How many lines are kept, and the maximum length of each.
+/// How many lines are kept and the maximum length of each.
 const MAX_RECENT: usize = 200;
 const MAX_LINE: usize = 1_000;
 
@@ -33,7 +33,7 @@ pub(crate) fn recent_log() -> Vec<String> {
     RECENT.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
 }
 
-/// The output of a log, each of whose lines is one write: without error numbers.
+/// The output of a log, without error numbers. Each line is written at once.
 #[derive(Debug)]
 pub(crate) struct Log<W>(pub(crate) W);
 
@@ -147,9 +147,8 @@ mod tests {
             assert_eq!(without_error_numbers(other), other);
         }
         let mut log = Vec::new();
-        let line =
-            b"ERROR connections cannot be accepted error=Too many open files (os error 24)\n";
+        let line = b"ERROR cannot accept connections error=Too many open files (os error 24)\n";
         Log(&mut log).write_all(line).expect("memory");
-        assert_eq!(log, b"ERROR connections cannot be accepted error=Too many open files\n");
+        assert_eq!(log, b"ERROR cannot accept connections error=Too many open files\n");
     }
 }

@@ -9,13 +9,13 @@ use std::sync::{Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
 use tempfile::{Builder, TempPath};
 
-/// A new file that gets its name when it is complete. Until then, an existing file of that name
-/// stays. A link of that name is never followed: it is replaced or refused.
+/// A new file that gets its name when it is complete. Until then, an existing file with that
+/// name stays. A link with that name is never followed: it is replaced or refused.
 ///
 /// The permissions are those of any new file.
 #[derive(Debug)]
 pub(crate) enum WholeFile {
-    /// It has no name, so nothing is left of it however the program ends.
+    /// The file has no name, so nothing is left of it however the program ends.
     #[cfg(target_os = "linux")]
     Nameless(File, PathBuf),
     /// On systems where files need names, it has another name in the same directory.
@@ -190,7 +190,7 @@ pub(crate) fn unfinished(name: &OsStr, is_folder: bool) -> Option<&'static str> 
     })
 }
 
-/// Unnamed files, and files in open directories.
+/// Unnamed files and files in open directories.
 #[cfg(target_os = "linux")]
 mod nameless {
     use std::fs::File;
@@ -250,7 +250,7 @@ pub(super) fn uninterrupted<R>(act: impl FnOnce() -> R) -> R {
     act()
 }
 
-/// Waits until no uninterruptible action is running, and prevents new ones.
+/// Waits until no uninterruptible action is running and prevents new ones.
 pub(super) fn hold_still() -> RwLockWriteGuard<'static, ()> {
     CALM.write().unwrap_or_else(PoisonError::into_inner)
 }

@@ -55,7 +55,7 @@ pub(crate) struct NotAColor;
 impl fmt::Display for NotAColor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = COLORS.map(|(name, _)| name).join(", ");
-        write!(f, "must be one of {names}, or one of them after \"bold\"")
+        write!(f, "must be one of {names}, optionally preceded by \"bold\"")
     }
 }
 

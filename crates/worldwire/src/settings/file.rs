@@ -236,7 +236,7 @@ impl Parser<'_> {
                 true => folder.join(text).into_os_string(),
                 false => text.into(),
             };
-            // A pipe or device would block, or never end.
+            // A pipe or device would block or never end.
             let is_special = |about: std::fs::Metadata| !about.is_file() && !about.is_dir();
             if setting.is_path() && std::fs::metadata(&value).is_ok_and(is_special) {
                 self.mistake(span, "must be a file or a directory", None);

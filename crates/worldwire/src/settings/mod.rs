@@ -189,7 +189,7 @@ impl Sources {
                 let of_profiles = of_profiles(setting, &chosen)?;
                 let values = of_profiles.or_else(|| file.values.get(&setting).cloned());
                 if let Some(values) = values {
-                    // The folder's file comes first, and wins.
+                    // The folder's file comes first and wins.
                     settings.values.entry(setting).or_insert(values);
                 }
             }

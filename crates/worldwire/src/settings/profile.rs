@@ -1,4 +1,4 @@
-//! Profiles, and the traffic that they apply to.
+//! Profiles and the traffic that they apply to.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::{ColorRule, Setting, Values};
 #[derive(Debug)]
 pub(super) struct Profile {
     pub(super) name: String,
-    /// It applies to conversations with one of these ends.
+    /// The profile applies to conversations with one of these ends.
     pub(super) ends: Vec<Ends>,
     pub(super) values: BTreeMap<Setting, Values>,
     pub(super) colors: Vec<ColorRule>,
@@ -20,7 +20,7 @@ pub(super) struct Profile {
 /// An end of conversations: an address, a network, a port, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ends {
-    /// The address, and how many of its bits count.
+    /// The address and how many of its bits count.
     network: Option<(IpAddr, u8)>,
     port: Option<u16>,
 }

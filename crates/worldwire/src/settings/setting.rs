@@ -1,4 +1,4 @@
-//! The settings, and the values they accept.
+//! The settings and the values they accept.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ impl Setting {
         Self::Log,
     ];
 
-    /// Its key in settings files. The options have the same names.
+    /// The setting's key in settings files. The options have the same names.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Keys => "keys",
@@ -55,7 +55,7 @@ impl Setting {
         }
     }
 
-    /// Its variable.
+    /// The setting's variable.
     pub(crate) fn variable(self) -> String {
         format!("WORLDWIRE_{}", self.name().to_uppercase())
     }
@@ -151,7 +151,7 @@ pub(crate) fn log_filter(text: &str) -> Result<Targets, String> {
         let levels = ["error", "warn", "info", "debug", "trace", "off"];
         levels.iter().any(|known| level.eq_ignore_ascii_case(known))
     };
-    // A word that is not a level would select a part of that name, and show everything in it.
+    // A word that is not a level would select a part with that name and show everything in it.
     match Targets::from_str(text) {
         Ok(targets) if text.split(',').all(is_level) => Ok(targets),
         _ => Err(expected.to_owned()),

@@ -1,4 +1,4 @@
-//! `worldwire inspect --edit`: an object that is edited on the page becomes the same archive as with
+//! `worldwire inspect --edit`: an object edited on the page yields the same archive as with
 //! `ki wad extract` and `ki wad update`.
 
 use std::fs;
@@ -27,7 +27,7 @@ fn prepare(home: &Path) {
     printed(home, &["ki", "wad", "create", "files", "-o", "pets.wad"]);
 }
 
-/// Asks the page, and stops it afterwards.
+/// Queries the page and stops it afterwards.
 fn with_page(home: &Path, words: &[&str], ask: impl FnOnce(&Page)) {
     let mut child = worldwire(home, words).stderr(Stdio::piped()).spawn().unwrap();
     let mut url = String::new();

@@ -23,7 +23,7 @@ fn worldwire(arguments: &[&str]) -> (String, String, i32) {
 const SAMPLE: &str = "uru-login.pcapng";
 const KEYS: [&str; 2] = ["--keys", "uru-keys.toml"];
 
-/// The bytes of every packet of a capture, and the keys in it.
+/// The bytes of every packet of a capture and the keys in it.
 fn records(path: &Path) -> (Vec<Vec<u8>>, String) {
     let file = fs::read(path).unwrap();
     let mut capture = CaptureReader::new(&file[..], &Limits::DEFAULT).unwrap();
@@ -181,7 +181,7 @@ fn the_packets_of_matching_conversations_are_written() {
         (&["--follow", "--stream", "1"][..], "on the complete file"),
     ] {
         let (_, err, code) = dissect(more);
-        // Options that fit find nothing.
+        // Compatible options merely find nothing.
         let wanted_code = if more[0] == "--filter" { 1 } else { 2 };
         assert!(code == wanted_code && err.contains(wanted), "{more:?} {err}");
     }
@@ -288,16 +288,16 @@ fn only_whole_files_with_safe_names_are_written() {
     assert_eq!(code, 1, "{err}");
     for wanted in [
         "..\\evil: its name contains the part `..`",
-        "C:\\x: its name begins with a drive",
+        "C:\\x: its name begins with a drive letter",
         "dat\\lost: only 4 of 9 bytes were received",
-        "DAT\\city.age: an earlier file has the same name but different content",
+        "DAT\\city.age: an earlier file has the same name but different contents",
         "2 files written, 4 skipped",
     ] {
         assert!(err.contains(wanted), "{wanted}: {err}");
     }
 }
 
-/// Installs a script as a capturing program, and returns the search path that finds it first.
+/// Installs a script as a capturing program and returns the search path that finds it first.
 #[cfg(unix)]
 pub(crate) fn fake(program: &str, folder: &Path, script: &str) -> String {
     let text = folder.join("script");
@@ -446,7 +446,7 @@ fn decrypted_captures_are_recognised() {
     for command in ["dissect", "stats", "doctor"] {
         let (out, err, code) = worldwire(&[command, plain]);
         assert!((out.as_str(), code) == ("", 1), "{command}: {out} {err}");
-        assert!(err.contains("read the capture that was exported instead"), "{err}");
+        assert!(err.contains("read the original capture instead"), "{err}");
     }
 }
 
@@ -463,7 +463,7 @@ fn a_filter_that_selects_nothing_is_reported() {
     assert!(code == 1 && err.contains("no message 1: only 0 messages match"), "{err}");
 }
 
-/// A path of Windows, whose backslashes could begin escapes.
+/// A Windows path, whose backslashes could begin escapes.
 #[test]
 fn values_are_copied_from_any_output_into_a_filter() {
     for (form, start) in [

@@ -8,7 +8,7 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 use serde_json::Value as Json;
 
-/// A shard that ends with the test. The pipe of its log stays open for it.
+/// A shard that ends with the test. Its log's pipe stays open, so that it can keep writing.
 pub(crate) struct Serving {
     child: Child,
     _log: BufReader<ChildStderr>,
@@ -61,7 +61,7 @@ pub(crate) fn typed(mut command: Command) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// The output of a command, which must have succeeded.
+/// The output of a command that must have succeeded.
 pub(crate) fn good(output: Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
@@ -80,7 +80,7 @@ pub(crate) fn words(line: &str) -> Vec<&str> {
     line.split('#').next().unwrap().split_whitespace().collect()
 }
 
-/// Starts from an empty directory, and ends with two players who meet.
+/// Starts from an empty directory and ends with two players who meet.
 #[test]
 fn the_readme_recipe_works() {
     let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
@@ -102,12 +102,12 @@ fn the_readme_recipe_works() {
     stays.env("WORLDWIRE_PASSWORD", "secret").stdout(Stdio::piped());
     let mut ann = stays.spawn().unwrap();
     let mut sees = BufReader::new(ann.stdout.take().unwrap()).lines().map(Result::unwrap);
-    assert!(sees.any(|line| line == "all states of the age have arrived"));
+    assert!(sees.any(|line| line == "all of the age's states have arrived"));
     let printed =
         good(command(folder, comes).env("WORLDWIRE_PASSWORD", "secret").output().unwrap());
     assert!(printed.contains("Ann (player "), "{printed}");
     assert!(printed.ends_with("say: ok\nwalk: ok\n"), "{printed}");
-    // She sees his actions as they happen.
+    // Ann sees Bob's actions as they happen.
     for (start, end) in [
         ("Bob (player ", ") is in the age"),
         ("avatar Male@", " appears"),
@@ -123,8 +123,8 @@ fn the_readme_recipe_works() {
     let _ = ann.wait();
 }
 
-/// Its clients are told to connect to 127.0.0.1, where nobody listens on this port. Other systems
-/// have only one loopback address.
+/// The shard tells its clients to connect to 127.0.0.1, where nobody listens on this port. Other
+/// systems have only one loopback address.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_folder_leads_to_its_own_shard() {
@@ -192,7 +192,7 @@ fn the_guide_recipe_works() {
     let failed: u32 = failed.unwrap_or_else(|| panic!("{said}")).0.parse().unwrap();
     assert!(output.status.code() == Some(1) && (4..=20).contains(&failed), "{said}");
 
-    // Nor are there clients that could not log in.
+    // Clients that cannot log in generate no load.
     let line = "worldwire client uru shard --account nobody-{} --count 2 --seconds 60 login + ping";
     let words: Vec<_> = line.split(' ').collect();
     let output = command(folder, &words).env("WORLDWIRE_PASSWORD", "secret").output().unwrap();
@@ -228,7 +228,7 @@ fn the_guide_recipe_works() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     good(client(folder, "login + set-player Ann"));
 
-    // The same if her client has frozen, so that it does not notice.
+    // The same happens if her client has frozen and does not notice.
     let mut frozen = command(folder, &words);
     frozen.env("WORLDWIRE_PASSWORD", "secret").stdout(Stdio::null()).stderr(Stdio::null());
     let mut frozen = frozen.spawn().unwrap();
@@ -300,7 +300,7 @@ fn the_guide_recipe_works() {
     let output = client(folder, &format!("login + set-player Ann + set-points {score} 1"));
     assert!(String::from_utf8_lossy(&output.stderr).contains("ScoreWrongType"));
 
-    // Requests that the shard refuses, and steps that are impossible.
+    // Requests that the shard refuses and steps that are impossible.
     let output = client(folder, "login + set-player Nobody");
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr);
@@ -344,10 +344,10 @@ fn a_running_shard_says_where_it_is() {
                  + lock Lever@00780022 + lock Door@00780022";
     let printed = good(client(folder, steps));
     for object in ["Lever@00780022:5", "Door@00780022:2d"] {
-        let lock = format!("the lock of {object} is granted\n");
+        let lock = format!("the lock on {object} is granted\n");
         assert!(printed.contains(&lock), "{printed}");
     }
-    // Steps that the server does not answer have a line of their own.
+    // Steps that the server does not answer get their own line.
     let printed =
         good(client(folder, "--json login + set-player Ann + enter city + say Shorah! + leave"));
     let last: Vec<Json> =

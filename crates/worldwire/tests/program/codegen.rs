@@ -1,4 +1,4 @@
-//! Generated Rust: nothing is written unless all definitions are good.
+//! Generated Rust: nothing is written unless all definitions are valid.
 
 use std::fs;
 use std::path::Path;

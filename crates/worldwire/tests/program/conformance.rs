@@ -1,4 +1,4 @@
-//! `conformance`: the vectors, put to the example that answers with this program, and to others.
+//! `conformance`: the vectors, tried on the example that runs this program and on other programs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -41,7 +41,7 @@ fn the_example_passes() {
         assert_eq!((out.as_str(), code), ("", 0), "{err}");
         assert!(err.contains(passed) && err.contains(" 0 failed"), "{err}");
     }
-    // A program that accepts everything fails exactly where it must refuse.
+    // A program that accepts everything fails exactly the vectors that it must refuse.
     let program = "import json, sys\nfor line in sys.stdin:\n    it = json.loads(line)\n    print(json.dumps({'id': it['id'], 'message': {'hex': it.get('hex')}, 'hex': it.get('message', {}).get('hex')}), flush=True)";
     let vectors = "vectors/uru/connect_packets.json";
     let (out, err, code) = conformance(vectors, &["python3", "-c", program], &[]);

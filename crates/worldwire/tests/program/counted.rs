@@ -7,7 +7,7 @@ use worldwire_capture::{ClassicWriter, LinkType, Timestamp};
 
 use crate::torn::{downloads, talk};
 
-/// The messages of `dissect` about these packets, and its exit code.
+/// The messages of `dissect` about these packets and its exit code.
 fn dissect(link: LinkType, packets: &[(&[u8], u32)], quiet: bool) -> (String, Option<i32>) {
     let more: &[&str] = if quiet { &["--quiet"] } else { &[] };
     let (out, err, code) = run("dissect", &capture(link, packets), more);
@@ -81,7 +81,7 @@ fn all_warnings_about_a_capture_are_printed() {
         let whole = packets.iter().map(|packet| (&packet[..], packet.len()));
         let mut all: Vec<(&[u8], usize)> =
             whole.chain([(&arp[..], 21), (&packets[0], 54)]).collect();
-        // Captured with a snap length.
+        // This packet was captured with a snap length.
         all[lost].0 = &all[lost].0[..all[lost].1 - snapped];
         let sized = all.iter().map(|(data, length)| (*data, u32::try_from(*length).unwrap()));
         let mut file = capture(LinkType::ETHERNET, &sized.collect::<Vec<_>>());

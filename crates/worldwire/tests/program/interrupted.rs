@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Repeats the sample in the capture, so that reading it takes much longer than sending a signal.
 const TIMES: usize = 6_000;
-/// After this many bytes, the program has read the headers, and is reading packets.
+/// After this many bytes, the program has read the headers and is reading packets.
 const UNDER_WAY: u64 = 200 << 10;
 
 fn sample(name: &str) -> PathBuf {
@@ -22,7 +22,7 @@ struct Ended {
 }
 
 /// Runs a command over a large TERA capture, `large.pcapng` in the current folder, and sends it a
-/// signal meanwhile. Tries again if the command had ended before the signal came.
+/// signal while it runs. Tries again if the command had ended before the signal came.
 fn interrupt(arguments: &[&str], (signal, code): (&str, i32)) -> Ended {
     let folder = tempfile::tempdir().unwrap();
     let capture = folder.path().join("large.pcapng");
@@ -145,6 +145,6 @@ fn the_second_capture_is_not_read_after_a_signal() {
     let whole = fs::read(sample("tera-login.pcapng")).unwrap();
     fs::write(&torn, &whole[..whole.len() - 10]).unwrap();
     let Ended { shown, said } = interrupt(&["diff", "large.pcapng", torn.to_str().unwrap()], INT);
-    // Otherwise, its end would be reported, too.
+    // If the second capture were read, its end would be reported, too.
     assert_eq!((&*shown, &*said), ("", INTERRUPTED));
 }

@@ -25,7 +25,7 @@ fn commands_take_archives() {
     let (out, _) = ends(&home.run(&["op", "types", "ki-types.json", "--used-in", "a.wad"]), 0);
     let lines: Vec<&str> = out.lines().collect();
     assert_eq!(lines.len(), 2, "{out}");
-    // The same with the one in text XML.
+    // The object in text XML is counted in the same way.
     assert!(lines[0].starts_with("        4  1569547039") && lines[0].ends_with("MadeUpSnack"));
     // An entry whose name leads outside is not written.
     let hostile = home.bytes("a.wad");
@@ -71,7 +71,7 @@ fn cat_writes_a_file_to_standard_output() {
     let (_, err) = ends(&home.run(&["wad", "cat", "a.wad", "nyx.xml"]), 1);
     assert!(err.contains("no file nyx.xml; did you mean \"Data/Nyx.xml\"?"), "{err}");
     let (_, err) = ends(&home.run(&["wad", "extract", "a.wad", "-C", "-"]), 2);
-    assert!(err.contains("`ki wad cat` writes to standard output"), "{err}");
+    assert!(err.contains("to write to standard output, use `ki wad cat`"), "{err}");
     assert!(!home.at("-").exists());
     let (_, err) = ends(&home.run(&["wad", "extract", "a.wad", "-C", "out", "--flags", "2"]), 2);
     assert!(err.contains("options for object streams need --decode"), "{err}");
@@ -84,7 +84,7 @@ fn shared_data_is_refused() {
     let names: Vec<String> = (0..3).map(|number| format!("n{number}")).collect();
     let files: Vec<(&str, &[u8])> = names.iter().map(|name| (&**name, &content[..])).collect();
     home.archive("a.wad", &files);
-    // All of them have the data of the first.
+    // All files share the data of the first one.
     let mut bytes = home.bytes("a.wad");
     let first: [u8; 4] = bytes[14..18].try_into().unwrap();
     for entry in 1..3 {

@@ -81,7 +81,7 @@ fn threads_share_their_memory() {
     ends(&home.within(900_000, &test), 0);
     // With even less memory, it does not abort.
     let (out, _) = ends(&home.within(250_000, &test), 1);
-    assert!(out.contains("wanted memory for a file of 157286400 bytes"), "{out}");
+    assert!(out.contains("not enough memory for a file of 157286400 bytes"), "{out}");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn files_that_are_not_objects_are_not_read_completely() {
     }
     let (out, _) = ends(&home.run(&["op", "types", "types.json", "--used-in", "a.wad"]), 0);
     assert!(out.contains("MadeUpPet"), "{out}");
-    // The same in folders.
+    // The same limits apply in folders.
     fs::create_dir(home.at("in")).unwrap();
     fs::write(home.at("in/Nyx.xml"), sample("ki-pet.xml")).unwrap();
     let stone = fs::File::create(home.at("in/Stone.dds")).unwrap();
@@ -158,7 +158,7 @@ fn an_update_reports_dropped_bytes_and_nameless_entries() {
     let wanted = "worldwire: a.wad: warning: 30 bytes that belong to no file are dropped\n";
     assert!(err.starts_with(wanted), "{err}");
     for (name, problem, hint) in
-        [("", "has no name", "''"), ("x\0y", "has a name with a NUL", "with a pattern")]
+        [("", "has no name", "''"), ("x\0y", "has a name that contains a NUL", "with a pattern")]
     {
         let entry = Entry {
             name: Cow::Borrowed(name.as_bytes()),
@@ -270,12 +270,12 @@ fn texts_skipped_for_translators_are_reported() {
         .unwrap();
     let repeated =
         "worldwire: Zone.lang: warning: the key \"7\" is repeated; the last one is used\n";
-    let lacks = "worldwire: Zone.lang: warning: entry 3 lacks lines; it is skipped\n";
+    let lacks = "worldwire: Zone.lang: warning: entry 3 is incomplete and is skipped\n";
     let (out, err) = ends(&home.run(&["lang", "csv", "Zone.lang"]), 0);
     assert_eq!(err, format!("{lacks}{repeated}"));
     assert!(out.contains("Zone_7,,first") && out.contains("Zone_7,,second"), "{out}");
     let (out, err) = ends(&home.run(&["lang", "po", "Zone.lang"]), 0);
-    let empty = "worldwire: Zone.lang: warning: an entry without a text was skipped\n";
+    let empty = "worldwire: Zone.lang: warning: an entry without text was skipped\n";
     assert_eq!(err, format!("{lacks}{repeated}{empty}"));
     assert!(!out.contains("first"), "{out}");
 }

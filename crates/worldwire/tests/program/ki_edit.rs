@@ -101,7 +101,7 @@ fn rounded_integers_are_refused() {
     ends(&home.typed(&["op", "decode", "c.bin", "-o", "wide.json"]), 0);
     let json = home.text("wide.json");
     assert!(json.contains("\"exact\":9007199254740993"), "{json}");
-    // The output of node and jq 1.6 for it.
+    // This is how node and jq 1.6 round the numbers.
     let rounded = json.replace("9591682850", "9591683000").replace("740993", "740992");
     home.put("wide.json", &rounded);
     let (_, err) = ends(&home.typed(&["op", "encode", "wide.json", "-o", "no.bin"]), 1);
@@ -126,7 +126,7 @@ fn integers_that_look_rounded_are_reported() {
     let (_, err) = ends(&home.typed(&["op", "encode", "r.json", "-o", "r.bin"]), 0);
     let wanted = "m_zoneId: 10903862769591683000 looks like an integer that was rounded";
     assert!(err.contains(wanted), "{err}");
-    // A number that survived may have any form.
+    // A number that was not rounded may have any form.
     ends(&home.typed(&["op", "decode", "r.bin", "-o", "whole.json"]), 0);
     let (_, err) = ends(&home.typed(&["op", "encode", "whole.json", "--hex"]), 0);
     assert_eq!(err, "");
@@ -209,7 +209,7 @@ fn an_archive_round_trips_through_a_folder() {
         home.put(&second, home.text(name));
         let (out, err) = ends(&home.run(&update), 1);
         assert!(out.is_empty() && err.contains("supply the type list with --types"), "{err}");
-        // One line for all of them.
+        // One line covers all objects.
         assert_eq!(err.matches("--types").count(), 1, "{err}");
         assert!(err.contains("1 more object"), "{err}");
         fs::remove_file(home.at(&second)).unwrap();
@@ -348,7 +348,7 @@ fn a_reformatted_object_is_unchanged() {
     ends(&home.typed(&extract), 0);
     let json = home.text("out/Data/Nyx.xml.json");
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
-    // All keys are sorted by this.
+    // This sorts all keys.
     let sorted = serde_json::to_string_pretty(&value).unwrap();
     assert!(sorted.find("m_color").unwrap() < sorted.find("m_name").unwrap(), "{sorted}");
     home.put("out/Data/Nyx.xml.json", sorted);
@@ -508,7 +508,7 @@ fn the_form_can_be_chosen() {
     assert!(out.starts_with("42494e6407000000"), "{out}");
     let (out, _) = ends(&home.typed(&["op", "encode", "p.json", "--form", "bare", "--hex"]), 0);
     assert!(out.starts_with("0f000000"), "{out}");
-    // Flags add compression, and remove themselves from a bare stream.
+    // The flags add compression and can remove the flags word from a bare stream.
     let recorded = home.text("p.json").replace("\"flags\":15", "\"flags\":7");
     home.put("q.json", recorded.replace("\"compressed\":true", "\"compressed\":false"));
     let (out, _) = ends(&home.typed(&["op", "encode", "q.json", "--flags", "0xf", "--hex"]), 0);

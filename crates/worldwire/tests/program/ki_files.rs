@@ -10,7 +10,7 @@ fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(name)
 }
 
-/// Runs the program; its exit code, and its output on both streams.
+/// Runs the program. Returns its exit code and its output on both streams.
 fn run(arguments: &[&dyn AsRef<std::ffi::OsStr>]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
     command.arg("ki");
@@ -72,7 +72,7 @@ fn damaged_files_are_reported_and_others_processed() {
     let (code, _, err) = run(&[&"nav", &"check", &folder.path()]);
     assert_eq!(code, 1);
     assert!(err.contains("cut.nav: links at byte 66: wanted 24 bytes, found 23"), "{err}");
-    assert!(err.contains("long.nav: 1 byte is left at byte 90"), "{err}");
+    assert!(err.contains("long.nav: 1 byte follows the end, at byte 90"), "{err}");
     assert!(err.ends_with("3 NAV files, 2 with problems\n"), "{err}");
     let (code, _, err) = run(&[&"nav", &"draw", &folder.path()]);
     assert!(code == 1 && err.contains("contains 3 files of this kind"), "{err}");

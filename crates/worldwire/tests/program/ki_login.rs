@@ -79,7 +79,7 @@ fn a_player_enters_a_zone_over_udp() {
     let words: Vec<&str> = client.into_iter().chain(steps.split(' ')).collect();
     let said = printed(&worldwire(&words));
     assert!(said.ends_with("ping: ok\n"), "{said}");
-    // Nobody speaks UDP at the address for TCP.
+    // Nothing listens for UDP at the address for TCP.
     let (host, _) = address.split_once(':').unwrap();
     let closed = format!("{host}:9");
     let refused = worldwire(&["client", "ki", &closed, "--udp", "--patience", "1", "ping"]);
@@ -138,7 +138,7 @@ fn from_nothing_to_a_player_in_a_zone() {
         assert_eq!((output.status.code(), said.contains(wanted)), (Some(code), true), "{said}");
     };
     fails("login + create Zed storn", 2, "is not a school; use Fire, Ice, Storm");
-    fails("validate", 1, "needs a login first");
+    fails("validate", 1, "needs `login` first");
     fails("login + files --patience 1", 1, "the server may not have a patch service");
     let twins = "login + create Zed storm + create Zed Ice + delete Zed";
     fails(

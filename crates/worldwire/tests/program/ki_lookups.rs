@@ -103,7 +103,7 @@ fn objects_are_found_by_their_values() {
          a.wad/old  class MadeUpPet  m_speed: 1.25\n"
     );
     assert!(err.starts_with("3 of 5 objects; "), "{err}");
-    // Objects in lists, and objects in text.
+    // Objects in lists and objects in text are found.
     assert_eq!(find("m_snacks.m_points > 20", &[]).0.lines().count(), 3);
     let (out, _) = find("MadeUpSnack and m_points == 3", &["--json"]);
     let wanted = "{\"file\":\"a.wad/Data/Text.xml\",\"class\":\"class MadeUpSnack\",\
@@ -178,7 +178,7 @@ fn names_that_do_not_exist_are_reported_alike() {
         (&["dml", "fit", "GAME.MSG_ATTCH", "--hex", "00"], "did you mean \"GAME.MSG_ATTACH\"?"),
         (&["dml", "list", "LOGN"], "unknown service \"LOGN\"; did you mean \"LOGIN\"?"),
         (&["dml", "list", "NOWHERE"], "`worldwire ki dml list` lists them"),
-        // What the objects become when they are decoded.
+        // The names that objects have after decoding.
         (&["wad", "cat", "a.wad", "Data/Pet.xml.json"], "did you mean \"Data/Pet.xml\"?"),
         (&["wad", "list", "a.wad", "Pet.xml.json"], "did you mean \"Data/Pet.xml\"?"),
         (&["wad", "update", "a.wad", "--remove", "Data/Pet.xml.json", "-o", "b.wad"], "Pet.xml\"?"),
@@ -207,7 +207,7 @@ fn a_text_is_found_in_either_order() {
     let (last, _) = ends(&home.run(&["lang", "find", "zone.wad", "hub"]), 0);
     assert!(!first.is_empty());
     assert_eq!(first, last);
-    // A file of that name is searched.
+    // A file with that name is searched.
     home.put("hub", "");
     ends(&home.run(&["lang", "find", "zone.wad", "hub"]), 1);
 }

@@ -57,7 +57,7 @@ impl Home {
         command.current_dir(self.0.path()).arg("ki").args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // It may have read enough before the end.
+        // The program may have read enough before the end of its input.
         let _ = child.stdin.take().unwrap().write_all(input);
         child.wait_with_output().unwrap()
     }
@@ -77,7 +77,7 @@ fn one_file_of_an_archive_is_named_by_its_path() {
         fs::write(home.at("Nyx.xml"), sample("ki-pet.xml")).unwrap();
         ends(&home.run(&["op", "decode", "Nyx.xml", "-t", "types.json"]), 0)
     };
-    // As printed by `ki find`.
+    // The path is as `ki find` prints it.
     let (found, _) =
         ends(&home.run(&["find", "--where", "MadeUpPet", "pets.wad", "-t", "types.json"]), 0);
     let path = found.split_whitespace().next().unwrap();

@@ -1,4 +1,4 @@
-//! The other verbs understand a login server's traffic, with the keys that it writes.
+//! Other commands understand a login server's traffic, using the keys that the server writes.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -21,7 +21,7 @@ use worldwire_server::ki::{LoginServer, Start};
 /// The bytes of each connection, in order.
 type Tape = Arc<Mutex<Vec<Vec<(Side, Vec<u8>)>>>>;
 
-/// Forwards connections to a server, and records their bytes.
+/// Forwards connections to a server and records their bytes.
 async fn record(listener: TcpListener, server: String, tape: Tape) {
     loop {
         let (client, _) = listener.accept().await.unwrap();
@@ -127,7 +127,7 @@ async fn a_capture_of_a_login_server_dissects_completely() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
     let output = command.arg("dissect").arg(&capture).arg("--keys").arg(&secrets).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    // No problem, and not a single byte that is not understood.
+    // No problems, and every byte is understood.
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
     for name in [

@@ -105,7 +105,7 @@ fn a_limit_ends_reading_early() {
     let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/uru-keys.toml");
     let broken = folder.path().join("broken.pcapng");
     let mut bytes = fs::read(sample).unwrap();
-    // A second capture follows, whose end is missing. Only a complete read notices it.
+    // A second capture, whose end is missing, follows. Only a complete read notices this.
     let half = bytes[..bytes.len() / 2 + 1].to_vec();
     for _ in 0..40 {
         bytes.extend_from_within(..half.len() * 2 - 2);
@@ -123,7 +123,7 @@ fn a_limit_ends_reading_early() {
     assert_eq!(code, 1, "{err}");
     let (out, err, code) = run(&["--limit", "2"]);
     assert_eq!((out.lines().count(), err.as_str(), code), (2, "", 0));
-    // The exit code is that of the lines that were written.
+    // The exit code follows from the lines that were written.
     let (out, _, code) = run(&["--filter", "problem", "--limit", "1", "--keys", keys]);
     assert!(code == 1 && out.lines().count() <= 1, "{out}");
 }

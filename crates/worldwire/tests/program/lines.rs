@@ -85,7 +85,8 @@ fn missing_definitions_are_named() {
         let (code, _, said) = run(&[&with[..], &[other]].concat(), "");
         assert!(code == Some(2) && !said.contains("--data"), "{said}");
         let (_, _, said) = run(&[&with[..], &[name, "--first"]].concat(), "");
-        let wanted = format!("`worldwire decode {codec} --from server --data {data}` reads it");
+        let wanted =
+            format!("`worldwire decode {codec} --from server --data {data}` decodes these bytes");
         assert!(said.contains(&wanted), "{said}");
         let (_, line, _) = run(&[&with[..], &[name, "--first", "--json"]].concat(), "");
         let (code, hex, said) = run(&["encode", "--lines", "--hex", "--data", data], &line);

@@ -59,7 +59,7 @@ fn messages_are_shown_as_they_arrive() {
         let mut input = running.0.stdin.take().unwrap();
         let mut output = BufReader::new(running.0.stdout.take().unwrap());
         input.write_all(&first).unwrap();
-        // It would block if the program waited for more input.
+        // Reading would block if the program waited for more input.
         let mut shown = Vec::new();
         while shown.len() < whole.len() / 3 {
             assert_ne!(output.read_until(b'\n', &mut shown).unwrap(), 0);
@@ -143,7 +143,7 @@ fn the_output_for_an_interrupted_fifo_is_kept() {
             _ => command.stdout(fs::File::create(&result).unwrap()),
         };
         let mut running = Running(command.spawn().unwrap());
-        // Opens as soon as the program reads.
+        // The FIFO opens as soon as the program reads from it.
         let (path, (sender, opened)) = (fifo.clone(), mpsc::channel());
         std::thread::spawn(move || sender.send(fs::OpenOptions::new().write(true).open(path)));
         let mut input = opened.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
@@ -192,7 +192,7 @@ fn a_followed_file_is_closed_when_nobody_reads_the_output() {
 /// A live capture writes its files as packets arrive, and they survive if the program is killed.
 #[test]
 fn files_of_live_captures_grow() {
-    // The packets of a file, and whether it ends after a complete one.
+    // The packets of a file and whether it ends after a complete one.
     let (all, _) = packets(&fs::read(sample("uru-login.pcapng")).unwrap());
     let (first, _) = halves();
     let folder = tempfile::tempdir().unwrap();
@@ -242,7 +242,7 @@ fn a_killed_program_leaves_no_capturing_program() {
     let [a, q, f] = [&alive, &quiet, &file].map(|path| path.display().to_string());
     let script = format!("exec 3> '{a}'; cat '{f}'; exec cat '{q}'");
     let path = crate::captures::fake("tcpdump", folder.path(), &script);
-    // Opened for both, it has a writer that never writes.
+    // Opened for reading and writing, the FIFO has a writer that never writes.
     let quiet = fs::OpenOptions::new().read(true).write(true).open(&quiet).unwrap();
     let mut command = worldwire(&["capture", "any", "--brief"]);
     let mut running = Running(command.env("PATH", path).spawn().unwrap());
@@ -252,7 +252,7 @@ fn a_killed_program_leaves_no_capturing_program() {
     running.0.kill().unwrap();
     running.0.wait().unwrap();
     let (sender, ended) = mpsc::channel();
-    // Ends when the last process that has it open for writing ends.
+    // The reading ends when the last process that has the FIFO open for writing ends.
     std::thread::spawn(move || sender.send(alive.read_to_end(&mut Vec::new())));
     let outcome = ended.recv_timeout(Duration::from_secs(60));
     drop(quiet);
@@ -287,7 +287,7 @@ fn captured_packets_are_shown_as_a_page() {
     assert!(running.0.wait().unwrap().success());
 }
 
-/// The packets of a capture that may be torn, and whether it ends after a packet.
+/// The packets of a capture that may be torn and whether it ends after a packet.
 fn packets(file: &[u8]) -> (Vec<Vec<u8>>, bool) {
     let mut packets = Vec::new();
     let Ok(mut capture) = CaptureReader::new(file, &Limits::DEFAULT) else {
@@ -389,7 +389,7 @@ fn the_files_of_a_ring_are_read_as_one() {
         };
         let ((together, said), (whole, _)) = (dissect(&files), dissect(&[file]));
         assert!(together == whole && !whole.is_empty(), "{name}");
-        assert!(said.contains(" left out: copies of packets in other files"), "{said}");
+        assert!(said.contains(" skipped: duplicates of packets in other files"), "{said}");
     }
 }
 
@@ -441,7 +441,7 @@ fn keys_that_arrive_during_a_capture_are_used() {
 fn a_capture_stops_by_itself() {
     let file = sample("uru-login.pcapng");
     let folder = tempfile::tempdir().unwrap();
-    // It would run forever.
+    // The script would run forever.
     let script = format!("cat '{}'; exec sleep 600", file.display());
     let path = crate::captures::fake("tcpdump", folder.path(), &script);
     for (limit, count) in [("10", Some(10)), ("2kB", None), ("500ms", None)] {

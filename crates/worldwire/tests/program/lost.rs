@@ -62,7 +62,7 @@ fn said(capture: &Path) -> Vec<Said> {
     all
 }
 
-/// Joins consecutive data of one side, and cuts it into new segments.
+/// Joins consecutive data of one side and cuts it into new segments.
 fn cut(all: &[Said], most: usize) -> Vec<Said> {
     let mut joined: Vec<Said> = Vec::new();
     let mut last: BTreeMap<[SocketAddrV4; 2], usize> = BTreeMap::new();
@@ -134,11 +134,11 @@ fn messages(all: &[Said], lost: &BTreeSet<usize>, keys: &[String]) -> Vec<Messag
     out.lines().filter_map(message).collect()
 }
 
-/// The number of unaffected messages that are decoded, and their total number.
+/// The number of unaffected messages that are decoded and their total number.
 fn measure(all: &[Said], keys: &[String]) -> (usize, usize) {
     let whole = messages(all, &BTreeSet::new(), keys);
     let known: BTreeSet<&str> = whole.iter().map(|(_, _, line)| &**line).collect();
-    // The position of each segment, and whether it is among the first of its side.
+    // The position of each segment and whether it is among the first of its side.
     let (mut streams, mut at) = (Vec::new(), BTreeMap::new());
     let mut places = Vec::new();
     for Said { ends, from, bytes } in all {

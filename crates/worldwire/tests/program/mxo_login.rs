@@ -12,7 +12,7 @@ use worldwire_mxo::file::format_private_key;
 
 const PASSWORD: &str = "white rabbit";
 
-/// A server that ends with the test. The pipe of its log stays open for it.
+/// A server that ends with the test. Its log's pipe stays open, so that it can keep writing.
 pub(crate) struct Serving {
     child: Child,
     pub(crate) auth: String,
@@ -44,7 +44,7 @@ pub(crate) fn run(words: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// Writes the signing key of the conformance vectors, which is slow to generate.
+/// Writes the signing key of the conformance vectors, because generating one is slow.
 pub(crate) fn write_signing_key(folder: &Path) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/mxo-login/keys.json");
     let json: serde_json::Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
@@ -131,13 +131,13 @@ fn players_log_in_and_play() {
     let (code, _, err) = serving.client("smith", &["login"]);
     assert!(code == Some(1) && err.contains("Banned"), "{err}");
 
-    // Many clients at once.
+    // Many clients run at the same time.
     let words =
         ["--count", "4", "login", "+", "create", "Clone{}", "+", "enter", "+", "wait", "0.2"];
     account(&["add", "clone"]);
     let (code, out, err) = serving.client("clone", &words);
     assert!(code == Some(0) && out.starts_with("4 clients in "), "{out} {err}");
-    // Their views are those of the server, in spite of a bad network.
+    // The clients' views match the server's, despite a bad network.
     let words = "--count 3 --loss 10 --delay 20 login + load Clone{} + enter + wait 1";
     let compare = format!("--compare={}", serving.status);
     let words: Vec<_> = [&*compare].into_iter().chain(words.split(' ')).collect();
@@ -205,7 +205,7 @@ fn a_killed_server_loses_no_acknowledged_character() {
     assert_eq!(code, Some(0), "{err}");
     let (code, out, err) = serving.client("neo", &["login", "+", "create", "First"]);
     assert_eq!(code, Some(0), "{out} {err}");
-    // Characters are created until the server is killed in between.
+    // Characters are created until the server is killed between two creations.
     let create = "login + create Second + create Third + create Fourth + create Fifth + wait 60";
     let mut command = worldwire(&["client", "mxo", &serving.auth, "--margin", &serving.margin]);
     command.args(["--account", "neo"]).args(create.split(' '));
@@ -252,7 +252,7 @@ fn options_of_the_other_kind_are_refused() {
     let (code, _, err) = run(&["mxo", "account", "list", "--server", home]);
     assert!(code == Some(2) && err.contains("`worldwire serve mxo` creates one"), "{err}");
     let (code, _, err) = run(&["mxo", "keys", "pubkey", "--server", home]);
-    assert!(code == Some(2) && err.contains("there is no public key"), "{err}");
+    assert!(code == Some(2) && err.contains("no public key"), "{err}");
     let (code, _, err) = run(&["mxo", "sky", "bluesky1", "--server", home]);
     assert!(code == Some(2) && err.contains("`worldwire serve mxo` creates one"), "{err}");
     let (code, _, err) = run(&["client", "mxo", "127.0.0.1", "--account", "neo", "fly"]);

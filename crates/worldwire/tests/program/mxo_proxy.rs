@@ -16,7 +16,7 @@ use worldwire_mxo::file::format_private_key;
 use crate::mxo_login::{Serving, run, serve, worldwire, write_signing_key};
 use crate::proxy::{Running, messages, names, port, printed};
 
-/// A server with accounts, and a proxy in front of it.
+/// A server with accounts and a proxy in front of it.
 struct Proxied {
     /// Kept until the test ends.
     _serving: Serving,
@@ -62,7 +62,7 @@ impl Proxied {
         run(&self.words(account, steps))
     }
 
-    /// A client that continues to run, once it has printed this line.
+    /// Starts a client that keeps running, and waits until it has printed this line.
     fn playing(&self, account: &str, steps: &str, until: &str) -> Playing {
         let mut command = worldwire(&self.words(account, steps));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -95,7 +95,7 @@ impl Drop for Playing {
     }
 }
 
-/// Stops the proxy, and checks that its recording dissects completely. Returns the messages on both
+/// Stops the proxy and checks that its recording dissects completely. Returns the messages on both
 /// sides of it, for auth, margin and game.
 fn recorded(home: &Path, proxied: Proxied) -> [[Vec<(String, Json)>; 2]; 3] {
     let Proxied { proxy, auth, margin, game, inside, .. } = proxied;
@@ -107,7 +107,7 @@ fn recorded(home: &Path, proxied: Proxied) -> [[Vec<(String, Json)>; 2]; 3] {
     let outside = [&auth, &margin, &game].map(|it| port(it).to_owned());
     [(0, "auth."), (1, "margin."), (2, "game.")].map(|(channel, prefix)| {
         [&outside[channel], &inside[channel]].map(|port| {
-            // The proxy's port for the margin server is also that for the game.
+            // The proxy uses one port number for the margin server and for the game.
             let mut messages = messages(home, "evening.pcapng", port);
             messages.retain(|(name, _)| name.starts_with(prefix));
             messages
@@ -136,7 +136,7 @@ fn players_log_in_and_chat_through_a_proxy_with_the_servers_key() {
     let (code, out, err) = proxied.client("neo", says);
     assert_eq!(code, Some(0), "{out} {err}");
     listens.see("Neo says: Whoa.");
-    // The name is changed only on its way.
+    // The name is changed only in transit.
     let (code, out, err) = proxied.client("neo", "login + list");
     assert!(code == Some(0) && out.ends_with("  Thomas\n"), "{out} {err}");
     let (code, out, err) = proxied.client("neo", "login + load Thomas");
@@ -198,7 +198,7 @@ fn clients_that_trust_the_server_itself_pass_unread() {
     assert_eq!(code, Some(0), "{out} {err}");
 }
 
-/// Without the right key, the login is forwarded, and stays encrypted.
+/// Without the right key, the login is forwarded and stays encrypted.
 #[test]
 fn another_servers_key_reads_nothing_and_stops_nobody() {
     let home = tempfile::tempdir().unwrap();
@@ -225,7 +225,7 @@ fn another_servers_key_reads_nothing_and_stops_nobody() {
     }
 }
 
-/// Torn, foreign and endless input on both channels, while others play.
+/// Truncated, unrelated and endless input on both channels, while others play.
 #[test]
 fn hostile_clients_of_a_proxy_stop_nobody() {
     let home = tempfile::tempdir().unwrap();
@@ -242,7 +242,7 @@ fn hostile_clients_of_a_proxy_stop_nobody() {
             &b"GET / HTTP/1.1\r\n\r\n"[..],
             &[0; 64],
             &[3, 0xee, 1, 2],
-            // A length without a body, and a certificate without a signature.
+            // A length without a body and a certificate without a signature.
             &[0xff, 0xff, 6],
             &[&[0x81, 0x3b, 1, 3, 0, 0x36, 1][..], &[7; 310]].concat(),
         ] {
@@ -262,7 +262,7 @@ fn hostile_clients_of_a_proxy_stop_nobody() {
     assert_eq!(code, Some(0), "{out} {err}");
     for wanted in [
         "wanted a body of at least 1 byte, found none",
-        "wanted the beginning of a login, found another message",
+        "wanted the beginning of a login, found a different message",
         "wanted a whole message, found 18 bytes of one",
         "the account has not logged in through this relay",
     ] {
@@ -281,14 +281,14 @@ fn keys_of_a_proxy_are_checked_when_it_starts() {
         String::from_utf8(output.stderr).unwrap()
     };
     let said = refused(&["--server-key", "none.pem"]);
-    assert!(said.contains("none.pem: there is no such file"), "{said}");
+    assert!(said.contains("none.pem: no such file"), "{said}");
     let said = refused(&["--server-key", "a.pem", "--signing-key", "b.pem"]);
     assert!(said.contains("cannot be used with"), "{said}");
     let said = refused(&["--server-pubkey", "pubkey.dat"]);
     assert!(said.contains("--signing-key"), "{said}");
     // A signing key is not generated.
     let said = refused(&["--signing-key", "none.pem"]);
-    assert!(said.contains("none.pem: there is no such file") && !home.join("none.pem").exists());
+    assert!(said.contains("none.pem: no such file") && !home.join("none.pem").exists());
     write_signing_key(home);
     let said = refused(&["--server-key", "signing.pem"]);
     assert!(said.contains("a server key has 1024 bits, but this key has 2048"), "{said}");

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
-/// A world that ends with the test. The pipe of its log stays open for it.
+/// A world that ends with the test. Its log's pipe stays open, so that it can keep writing.
 struct Serving {
     child: Child,
     address: String,
@@ -148,7 +148,7 @@ fn a_client_reconnects_and_says_why() {
     while !said.contains("client entered") {
         assert!(serving.log.read_line(&mut said).unwrap() > 0, "{said}");
     }
-    // By then, it has been sent the world.
+    // By then, the client has been sent the world.
     assert_eq!(visit(&serving, &["--seconds", "1"]).0, Some(0));
     drop(serving);
     let mut heard = String::new();

@@ -8,7 +8,7 @@ fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(name)
 }
 
-/// Runs the program; its exit code, and its output on both streams.
+/// Runs the program. Returns its exit code and its output on both streams.
 fn run(arguments: &[&dyn AsRef<std::ffi::OsStr>]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
     arguments.iter().for_each(|argument| {
@@ -104,7 +104,7 @@ fn a_large_object_round_trips_through_json() {
     assert_eq!(code, 0, "{err}");
     let text = fs::read_to_string(&again).unwrap();
     assert!(text.starts_with(&format!("{{\"object\":{object},\"stream\":{{")));
-    // If it is truncated, it leaves no file.
+    // A truncated object leaves no output file.
     let whole = fs::read(&file).unwrap();
     fs::write(&file, &whole[..whole.len() - 9]).unwrap();
     fs::remove_file(&again).unwrap();
@@ -146,7 +146,7 @@ fn a_large_type_list_has_a_cache_that_may_be_lost() {
     assert_eq!(made.len(), 1);
     let (text, is_cached) = explain("4999");
     assert!(is_cached && text.contains("class Made4999x"));
-    // The list changes, the cache is damaged, the cache is deleted.
+    // The list changes, and the cache is damaged and then deleted.
     write(5001);
     let (text, is_cached) = explain("5001");
     assert!(!is_cached && text.contains("class Made5001x"));
@@ -202,13 +202,13 @@ fn an_object_in_a_message_can_be_made_and_changed() {
     // Changes are written.
     assert_eq!(encode(&told.replace("\"m_points\":5", "\"m_points\":6")).0, 0);
     assert!(decode().contains(&snack(6)));
-    // A value out of range, and an object that nobody can write here.
+    // A value out of range and an object that cannot be written without a type list.
     let (code, _, err) = encode(&told.replace("\"m_points\":5", "\"m_points\":32"));
     assert!(code == 1 && err.contains("CharacterInfo.object.m_points"), "{err}");
     fs::write(&json, &told).unwrap();
     let (code, _, err) = run(&[&"encode", &"ki.dml", &json]);
-    assert!(code == 1 && err.contains("supply a type list with --data"), "{err}");
-    // There may be none.
+    assert!(code == 1 && err.contains("supply one with --data"), "{err}");
+    // The object may be null.
     assert_eq!(encode(&message("{\"object\":null}")).0, 0);
     assert!(decode().contains("\"object\":null"));
 }

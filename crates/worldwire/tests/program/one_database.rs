@@ -70,7 +70,7 @@ fn two_folders(family: &Family) -> (TempDir, [PathBuf; 2]) {
     let folders = ["one", "two"].map(|name| home.path().join(name));
     fs::create_dir(&folders[0]).unwrap();
     if family.name == "uru" {
-        // Generating keys takes long.
+        // Generating keys takes a long time.
         let keys = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/uru-keys.toml");
         fs::copy(keys, folders[0].join("keys.toml")).unwrap();
     }
@@ -103,7 +103,7 @@ fn a_second_server_is_refused_whichever_path_leads_to_the_database() {
         fs::remove_file(&other).unwrap();
         fs::hard_link(&file, &other).unwrap();
         Server::start(&family, &two).refused_by(id);
-        // Neither can its database be opened for a command.
+        // A command cannot open its database either.
         let mut list = Command::new(env!("CARGO_BIN_EXE_worldwire"));
         if family.name == "ki" {
             fs::write(two.join("ki.toml"), "").unwrap();
@@ -115,7 +115,7 @@ fn a_second_server_is_refused_whichever_path_leads_to_the_database() {
         assert!(output.status.code() == Some(2) && said.contains(&wanted), "{said}");
         fs::remove_file(&other).unwrap();
 
-        // A killed server holds nothing.
+        // A killed server no longer holds the database.
         symlink(&file, &other).unwrap();
         drop(first);
         let mut second = Server::start(&family, &two);

@@ -57,7 +57,7 @@ impl Running {
         rest.chars().take_while(|it| it.is_ascii_digit() || ".:".contains(*it)).collect()
     }
 
-    /// Stops it as an operator would, and waits for its end.
+    /// Stops it as an operator would and waits for it to end.
     pub(crate) fn stop(mut self) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
@@ -72,7 +72,7 @@ pub(crate) fn worldwire(folder: &Path, words: &[&str]) -> Command {
     command
 }
 
-/// What a command prints. It must succeed.
+/// The output of a command that must succeed.
 pub(crate) fn printed(folder: &Path, words: &[&str]) -> String {
     let output = worldwire(folder, words).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -92,7 +92,7 @@ pub(crate) fn messages(folder: &Path, recording: &str, port: &str) -> Vec<(Strin
     messages.filter(|(name, _)| name != "opened").collect()
 }
 
-/// What a web server answers.
+/// The response of a web server.
 fn fetched(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
@@ -124,8 +124,8 @@ fn either_side_of_an_uru_proxy_can_be_encrypted_without_the_other() {
     uru_evening([false, true]);
 }
 
-/// An evening of two clients through a proxy, with its sides to the clients and to the shard encrypted
-/// or not.
+/// An evening of two clients through a proxy. `encrypted` says whether its connections to the
+/// clients and to the shard are encrypted.
 fn uru_evening(encrypted: [bool; 2]) {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
@@ -172,7 +172,7 @@ fn uru_evening(encrypted: [bool; 2]) {
     let ben = "login + create-player Ben male + set-player Ben + enter city + wait 600";
     let mut ben = visit("ben", ben).spawn().unwrap();
     let mut sees = BufReader::new(ben.stdout.take().unwrap()).lines().map(Result::unwrap);
-    assert!(sees.any(|line| line == "all states of the age have arrived"));
+    assert!(sees.any(|line| line == "all of the age's states have arrived"));
     let ann = "gatekeeper + download External game + login + create-player Ann female + \
                set-player Ann + vault + enter city + say hello + walk 1 + leave";
     let output = visit("ann", ann).output().unwrap();
@@ -231,7 +231,7 @@ fn uru_evening(encrypted: [bool; 2]) {
     }
 }
 
-/// The words of a line of a recipe, after the program's name.
+/// The words in a line of a recipe, after the program's name.
 fn own(line: &str) -> Vec<&str> {
     let words = words(line);
     assert_eq!(words[0], "worldwire");
@@ -445,7 +445,7 @@ fn clients_of_mxo_see_the_same_world_through_a_proxy() {
     assert_eq!(names(&inside), names(&outside));
 }
 
-/// A hook that adds a message to the client when it sees some packets.
+/// A hook that adds a message to the client when it sees particular packets.
 const ADDING_HOOK: &str = r#"
 echo '{"type":"hello","version":1,"subscriptions":[
   {"id":"x","from":"server","filter":"sequence.local > 20 and sequence.local < 40"}]}' | tr -d '\n'

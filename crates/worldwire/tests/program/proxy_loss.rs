@@ -49,8 +49,8 @@ fn lossy(server: &str, loss: u64, seed: u64) -> String {
     address
 }
 
-/// The messages in a recording, in two groups: those of the conversations with each of these ports.
-/// Sender, name and fields, sorted, because conversations overlap. The recording must be complete.
+/// The messages in a recording, grouped by the port of their conversation: sender, name and fields,
+/// sorted, because conversations overlap. The recording must be complete.
 fn messages(folder: &Path, recording: &str, ports: [&str; 2]) -> [Vec<String>; 2] {
     let output = worldwire(folder, &["dissect", recording, "--json"]).output().unwrap();
     // Datagrams that were lost before they reached the proxy are gaps, and nothing else is missing.
@@ -75,7 +75,7 @@ fn messages(folder: &Path, recording: &str, ports: [&str; 2]) -> [Vec<String>; 2
     all
 }
 
-/// Lets clients walk for some seconds, and checks the recording of both sides.
+/// Lets clients walk for a few seconds, and checks the recording of both sides.
 fn play(clients: &str, seconds: &str, loss: u64, seed: u64) {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();

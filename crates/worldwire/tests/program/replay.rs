@@ -1,4 +1,4 @@
-//! `worldwire replay` against the project's servers, and against itself.
+//! `worldwire replay` against the project's servers and against itself.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -14,7 +14,7 @@ fn sample(name: &str) -> String {
     format!("{}/../../samples/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// What a replay prints, and its exit code.
+/// The output of a replay and its exit code.
 fn replay(folder: &Path, words: &[&str]) -> (Option<i32>, String, String) {
     let output = worldwire(folder, &[&["replay"], words].concat()).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -198,7 +198,7 @@ fn both_sides_are_replayed_over_sockets() {
     }
 }
 
-/// Everything in this conversation can come at any time, so a peer that says nothing would pass.
+/// Everything in this conversation can arrive at any time, so a peer that says nothing would pass.
 #[test]
 fn a_replay_that_compares_nothing_fails() {
     let home = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! `sanitize`: what may not be in the new capture, and what must be.
+//! `sanitize`: what the new capture must not contain, and what it must.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -141,7 +141,7 @@ fn names(arguments: &[&str]) -> Vec<String> {
     let totals: Value = serde_json::from_slice(&out).unwrap_or_else(|why| panic!("{why}: {err}"));
     let names = totals["names"].as_array().unwrap().iter();
     let names = names.map(|row| serde_json::json!([row["name"], row["client"], row["server"]]));
-    // They are sorted by bytes, too, which deflating changes.
+    // The names are sorted by bytes, too, which deflating changes.
     let mut names: Vec<String> = names.map(|row| row.to_string()).collect();
     names.sort();
     names
@@ -217,7 +217,7 @@ fn no_secret_remains_in_any_encoding() {
                 assert!(!bytes.windows(4).any(|part| part == address), "{}", case.file);
             }
         }
-        // The search finds them in the original.
+        // The search finds these values in the original capture.
         let (json, ..) = run(&[&["dissect", case.file, "--json"], case.keys, case.data].concat());
         for text in case.texts {
             let is_blob = ["Ashthorn", "raine", "Popori", "made-up ticket"].contains(text);
@@ -313,7 +313,7 @@ fn lines(arguments: &[&str]) -> Vec<Value> {
 /// Auth, margin and world of one login share certificates, a session and a character.
 #[test]
 fn a_login_of_mxo_stays_one_login() {
-    /// The names of all fields, and the lengths of texts and lists.
+    /// The names of all fields and the lengths of texts and lists.
     fn shape(value: &Value) -> Value {
         match value {
             Value::Object(fields) => {
@@ -362,7 +362,7 @@ fn a_login_of_mxo_stays_one_login() {
     assert_eq!(id, value("setup.Hello", "/characterUid"));
 }
 
-/// A part of a login would be of no use, and must not look like another.
+/// A part of a login would be of no use and must not look like another.
 #[test]
 fn a_login_without_its_key_is_omitted() {
     let folder = tempfile::tempdir().unwrap();
@@ -396,7 +396,7 @@ fn what_cannot_be_read_is_omitted_and_reported() {
     let shared = |part: &[u8]| file.windows(part.len()).any(|other| other == part);
     let (stream, ..) =
         run(&["follow", "uru-login.pcapng", "--stream", "2", "--raw", "client", "--wire"]);
-    // The setup comes before.
+    // The connection setup precedes the encrypted bytes.
     let sealed = &stream[120..];
     assert!(sealed.chunks_exact(16).any(|part| old.windows(16).any(|other| part == other)));
     assert!(sealed.chunks_exact(16).all(|part| !shared(part)));
@@ -410,7 +410,7 @@ fn wrong_targets_are_refused() {
         (&["sanitize", "nothing.pcapng", "-o", "x.pcapng"], "no such file"),
         (
             &["sanitize", "ki-login.pcapng", "-o", "../samples/ki-login.pcapng", "--force"],
-            "this is the capture itself",
+            "this is the input itself; choose another output file",
         ),
     ] {
         let (_, err, code) = run(arguments);

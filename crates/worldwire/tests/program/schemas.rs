@@ -1,4 +1,4 @@
-//! The JSON schemas in `docs`, against what the program prints.
+//! Checks what the program prints against the JSON schemas in `docs`.
 
 use std::path::Path;
 use std::process::Command;
@@ -47,7 +47,7 @@ fn dissected_lines_match_their_schema() {
             let mut arguments = vec!["dissect", &file, form, "--quiet"];
             arguments.extend(options);
             check(&schema, &arguments);
-            // Without keys and definitions, more of it cannot be read.
+            // Without keys and definitions, less can be read.
             check(&schema, &["dissect", &file, form, "--quiet"]);
         }
     }

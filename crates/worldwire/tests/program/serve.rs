@@ -19,12 +19,12 @@ fn start_and_stop(folder: &Path, listen: &str, meanwhile: impl FnOnce()) -> (Str
     run(&["uru", "--listen", listen, folder.to_str().unwrap()], "-INT", meanwhile)
 }
 
-/// Starts a server, and stops it with a signal once it runs.
+/// Starts a server and stops it with a signal once it runs.
 fn run(words: &[&str], signal: &str, meanwhile: impl FnOnce()) -> (String, String) {
     run_with(words, "127.0.0.1:0", signal, meanwhile)
 }
 
-/// Starts a server with a status page, and stops it with a signal once it runs.
+/// Starts a server with a status page and stops it with a signal once it runs.
 fn run_with(
     words: &[&str],
     status: &str,
@@ -177,7 +177,7 @@ fn a_lost_configuration_is_not_a_first_start() {
         let (_, said) = run(&words, "-TERM", || ());
         assert!(!said.contains("was missing"), "{said}");
 
-        // It may have named the database.
+        // The configuration may have named the database.
         std::fs::remove_file(home.join(file)).unwrap();
         let database = home.read_dir().unwrap().flatten().map(|entry| entry.path());
         let database = database.filter(|path| path.to_string_lossy().contains(".sqlite"));
@@ -209,7 +209,7 @@ fn a_start_that_cannot_listen_leaves_no_lock() {
     assert_eq!(existing.read_dir().unwrap().count(), 0);
 }
 
-/// Otherwise, the server would listen elsewhere.
+/// If these options were ignored, the server would listen elsewhere.
 #[test]
 fn options_of_an_open_world_are_refused_with_a_folder() {
     let folder = tempfile::tempdir().unwrap();
@@ -239,7 +239,7 @@ fn every_server_stops_on_sigterm() {
     ] {
         let home = folder.path().join(family);
         let mut words = vec![family, "--listen", "127.0.0.1:0"];
-        // An open world has no folder; that of a server with logins is tested elsewhere.
+        // An open world has no folder. The folder of a server with logins is tested elsewhere.
         words.extend(match family {
             "mxo" => Some("--open-world"),
             _ => home.to_str(),

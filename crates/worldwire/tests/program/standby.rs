@@ -11,7 +11,10 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+use worldwire_server::store::lock::FolderLock;
 
 use self::database::Database;
 use self::gate::{Gate, Way};
@@ -69,7 +72,7 @@ impl Process {
     }
 }
 
-/// A server's folder, and the port of its status page.
+/// A server's folder and the port of its status page.
 struct Folder {
     family: &'static str,
     path: PathBuf,
@@ -103,7 +106,7 @@ impl Folder {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), text.to_owned())
     }
 
-    /// Runs a command beside this folder, which must succeed. Returns its output.
+    /// Runs a command next to this folder and returns its output. The command must succeed.
     fn run(&self, words: &[&str]) -> String {
         let mut command = command(self.path.parent().unwrap(), words);
         let output = command.env("WORLDWIRE_PASSWORD", "secret").output().unwrap();
@@ -111,7 +114,7 @@ impl Folder {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Runs a command beside this folder, which must fail with this error.
+    /// Runs a command next to this folder. The command must fail with this error.
     fn refuses(&self, words: &[&str], error: &str) {
         let output = command(self.path.parent().unwrap(), words).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -218,9 +221,10 @@ fn a_standby_serves_after_kills_and_stops() {
     let lines: Vec<_> = listed.lines().collect();
     let version = env!("CARGO_PKG_VERSION");
     let wanted = format!(
-        "a  leader, front, age, vault  {version}  127.0.0.1  0 clients, 0 ages with 0 players  since "
+        "  leader, front, age, vault  {version}  127.0.0.1  0 clients, 0 ages with 0 players  since "
     );
-    assert!(lines.len() == 2 && lines[0].starts_with(&wanted), "{listed}");
+    // The name of a process is that of its machine.
+    assert!(lines.len() == 2 && lines[0].contains(&wanted), "{listed}");
     assert!(lines[1].starts_with("process ") && lines[1].contains("  standby  since "), "{listed}");
     let start = Instant::now();
     one.run(&lead);
@@ -228,6 +232,11 @@ fn a_standby_serves_after_kills_and_stops() {
     let time = start.elapsed();
     assert!(time < Duration::from_secs(3), "{time:?}");
     again.says("the shard was handed over; this process becomes a standby");
+    // A command uses the folder at this moment.
+    let lock = FolderLock::take(&one.path).unwrap();
+    assert!(lock.is_some());
+    sleep(Duration::from_millis(1_500));
+    drop(lock);
     again.says("another process serves the shard");
     one.is_standby();
     two.is_active();
@@ -380,7 +389,7 @@ fn health_follows_the_lease(family: &'static str, served: &str) {
         assert!(status.contains(part), "{status}");
     }
     wait_for_health(&two, 200);
-    // It is ready for clients.
+    // The other process is ready for clients.
     standby.says(served);
     two.is_active();
     assert_eq!(one.page("/health").0, 503);
@@ -397,8 +406,8 @@ fn health_follows_the_lease(family: &'static str, served: &str) {
     gates[1].both(Way::Open);
     wait_for_health(&two, 200);
     two.is_active();
-    // One line for the outage, and one for its end.
-    let said = standby.says("the lease on the database is renewed again");
+    // One line for the outage and one for its end.
+    let said = standby.says("the lease on the database is being renewed again");
     let problems =
         said.lines().filter(|line| [" WARN ", " ERROR "].iter().any(|l| line.contains(l)));
     let problems: Vec<_> = problems.collect();
@@ -430,7 +439,7 @@ fn a_restored_backup_needs_no_preparation() {
     let active = Process::start(&one, &["--standby"]);
     active.says("Ctrl-C stops the shard");
     let writer = database.sql("SELECT writer FROM shard");
-    // While the process keeps its lease.
+    // The database is copied while the process keeps its lease.
     let restored = database.restore_dump();
     one.run(&["worldwire", "uru", "account", "add", "bea", "--server", "one"]);
     active.stop();

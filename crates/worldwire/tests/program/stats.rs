@@ -70,7 +70,7 @@ fn filters_and_numbers_select() {
         .map(|stream| object(&["--stream", &stream.to_string()])["messages"].as_u64().unwrap())
         .sum();
     assert_eq!(all["messages"], parts);
-    // The same selection, conversation by conversation.
+    // This is the same selection, conversation by conversation.
     let (each, ..) =
         stats(&[&LOGIN[..], &["--conversations", "--json", "--filter", "auth.*"]].concat());
     let each: Vec<Value> = each.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -56,7 +56,7 @@ fn fields_are_written_as_a_table() {
     }
 }
 
-/// Seconds since 1970 unless dates are wanted.
+/// Dates are seconds since 1970 unless the user asks for a different form.
 #[test]
 fn dates_in_tables_have_the_form_of_times() {
     let folder = tempfile::tempdir().unwrap();
@@ -123,7 +123,7 @@ fn conversations_are_listed_in_a_table() {
     };
     assert_eq!(numbers(&table("number")), [0, 1, 2, 3]);
     let column = |table: &str, at: usize| -> Vec<f64> {
-        // The ends are three words.
+        // Each conversation's ends take up three words.
         let cell = |line: &str| line.split_whitespace().nth(at).unwrap().parse().unwrap();
         table.lines().skip(1).map(cell).collect()
     };

@@ -10,7 +10,7 @@ fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(name)
 }
 
-/// A folder with the TERA capture, and everything that it needs.
+/// A folder with the TERA capture and everything that it needs.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::copy(sample("tera-login.pcapng"), folder.path().join("a.pcapng")).unwrap();
@@ -118,7 +118,7 @@ fn a_map_of_another_build_is_refused() {
 fn a_map_of_system_messages_is_no_map_of_opcodes() {
     let folder = folder();
     let map = folder.path().join("data/map/sysmsg.98.map");
-    // The same if its name does not show it.
+    // A copy whose name does not show what it contains is refused, too.
     fs::copy(map, folder.path().join("old.map")).unwrap();
     for name in ["data/map/sysmsg.98.map", "old.map"] {
         let wanted = format!("worldwire: {name}: is a system message map, not an opcode map\n");
@@ -135,7 +135,7 @@ fn names_are_added_to_a_map() {
     assert_eq!(carry(&folder, old, &format!(" -o {name}")).2, 0);
     let file = folder.path().join(name);
     let carried = fs::read_to_string(&file).unwrap();
-    // The suggested command for the open opcode works verbatim, and finds its name.
+    // The suggested command for the open opcode works verbatim and finds its name.
     let command = carried.lines().last().and_then(|line| line.strip_prefix("# worldwire "));
     let command = command.unwrap();
     assert_eq!(
@@ -146,7 +146,7 @@ fn names_are_added_to_a_map() {
     assert_eq!((&*said, code), ("", 0));
     let added = "S_PARTY_MEMBER_LIST = 51042 # score 55.5, 3 messages\n";
     assert_eq!(fs::read_to_string(&file).unwrap(), format!("{carried}{added}"));
-    // It now has a name, and nothing is left to identify.
+    // The opcode now has a name, and nothing is left to identify.
     let (_, said, code) = run(&folder, command);
     let wanted = format!("worldwire: {name}: already has opcode 51042, as S_PARTY_MEMBER_LIST\n");
     assert_eq!((said, code), (wanted, 1));
@@ -173,7 +173,7 @@ fn an_integrity_list_is_written_where_it_is_found() {
     let folder = folder();
     let data = "--data data/definitions --data data/map";
     let list = |rest: &str| run(&folder, &format!("tera integrity a.pcapng {data}{rest}"));
-    // It is named after the patch, which only the client's revision or an option tells.
+    // The list is named after the patch, which only the client's revision or an option reveals.
     let (_, said, code) = list(" -o lists/");
     let wanted = "worldwire: -o lists/: the list is named after the patch, which is unknown; use \
                   --patch or a file name\n";
@@ -201,7 +201,7 @@ fn a_new_map_is_named_so_that_it_is_found() {
              file names: protocol.REVISION.map, with the client's revision, and sysmsg.PATCH.map for system messages\n"
         );
         assert_eq!((said, code), (wanted, 2));
-        // It names the requested revision.
+        // The message names the requested revision.
         let wanted = "; TERA maps are found by their file names: protocol.7.map for \
                       revision 7, and sysmsg.PATCH.map for system messages\n";
         let (_, said, _) = run(&folder, &format!("dissect a.pcapng --data {write} --revision 7"));

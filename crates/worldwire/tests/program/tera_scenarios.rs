@@ -52,7 +52,7 @@ fn example_mods_do_what_they_do_in_the_original() {
 enum Pace {
     /// One step at a time.
     Stepwise,
-    /// All steps of the same side that follow each other at once.
+    /// All consecutive steps of one side together.
     Bursts,
 }
 
@@ -179,7 +179,7 @@ impl Manager {
     }
 
     fn run(&mut self, action: &str, name: &str) {
-        // In one piece, which the mod takes for a line.
+        // Sent in a single write, which the mod treats as one line.
         self.stream.write_all(format!("{action} {name}\n").as_bytes()).unwrap();
         let mut answer = String::new();
         self.answers.read_line(&mut answer).unwrap();

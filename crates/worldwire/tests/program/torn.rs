@@ -332,7 +332,7 @@ fn a_missing_tera_hello_is_not_needed() {
     let (out, err, code) = run(&with_gap, &["dissect", "--brief", "--data", "tera"]);
     assert_eq!((count(&out), code), (count(&whole), 1), "{out}{err}");
     assert!(out.contains("gap: 4 bytes are missing"), "{out}");
-    // A capture that started after it.
+    // A capture that started after the hello.
     let at = all.iter().position(|packet| is_hello(&packet)).unwrap();
     let (out, err, _) = run(&all[at + 1..], &["dissect", "--brief", "--data", "tera"]);
     assert_eq!(count(&out), count(&whole), "{out}{err}");

@@ -12,7 +12,7 @@ use worldwire_core::{Sampler, Side};
 
 type Packets = Vec<Vec<u8>>;
 
-/// The captures that are read differently, and which program is right.
+/// The captures that are read differently and which program is right.
 const DIFFERENCES: [(&str, &str); 1] = [(
     "captured after its acknowledgement",
     "tshark is: it waits for segments that were acknowledged before they were captured. Ours treats \
@@ -233,7 +233,7 @@ fn theirs(file: &Path, stream: usize) -> [Vec<u8>; 2] {
     sides
 }
 
-/// The same according to worldwire; `None` if there is no such conversation.
+/// The data of both sides according to worldwire; `None` if there is no such conversation.
 fn ours(file: &Path, stream: usize) -> Option<[Vec<u8>; 2]> {
     let side = |side: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));

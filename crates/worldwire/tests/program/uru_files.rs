@@ -79,7 +79,7 @@ fn a_client_folder_becomes_the_data_of_a_shard() {
         "{said}"
     );
     assert!(said.contains("broken: skipped: a dangling link"), "{said}");
-    // Those that lead out of the folder are reported.
+    // Links that lead out of the folder are reported.
     let base = fs::canonicalize(folder.path()).unwrap();
     for (link, target, what) in
         [("avi", "movies", "the files below it"), ("linked.txt", "note", "it")]
@@ -188,7 +188,7 @@ fn only_a_client_folder_is_imported() {
     let output = import(&games.join("Uru"), &nosuch, &[]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!((output.status.code(), nosuch.exists()), (Some(2), false), "{said}");
-    let problem = format!("there is no directory {}; create it", nosuch.display());
+    let problem = format!("no directory {}; create it", nosuch.display());
     assert!(said.contains(&problem), "{said}");
     assert_eq!(import(&games.join("Uru"), &shard, &[]).status.code(), Some(0));
 }

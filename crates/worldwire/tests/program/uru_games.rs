@@ -62,7 +62,7 @@ fn of<'l>(lines: &'l [Json], key: &str, name: &str) -> Vec<&'l Json> {
     lines.iter().filter(|line| line[key] == name).collect()
 }
 
-/// What a client in the city complains about.
+/// Runs a client in the city, which must fail, and returns its errors.
 fn fails(folder: &Path, name: &str, steps: &str) -> String {
     let output = begin(folder, name, steps).wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -172,7 +172,7 @@ fn a_marker_game_is_created_sent_and_hunted() {
     // Other requests may take a minute.
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     for (steps, part) in [
-        ("capture-marker 0", "capture-marker: marker 0 is captured already"),
+        ("capture-marker 0", "capture-marker: marker 0 has already been captured"),
         ("capture-marker 7", "capture-marker: the game has no marker 7"),
     ] {
         let said = fails(folder, "bob", &format!("open-marker-game {template} + {steps}"));
@@ -184,12 +184,12 @@ fn a_marker_game_is_created_sent_and_hunted() {
         "{said}"
     );
 
-    // A second game of the same name, which only the template tells apart.
+    // A second game with the same name, distinguishable only by its template.
     let ann = in_city(folder, "ann", "create-marker-game \"The Hunt\" + add-marker 0 0 0 x");
     let other = of(&ann, "step", "create-marker-game").last().unwrap()["template"].clone();
     let other = other.as_str().unwrap();
     let said = fails(folder, "ann", "open-marker-game \"The Hunt\"");
-    let problem = "2 marker games are called \"The Hunt\": open one by its template: ";
+    let problem = "2 marker games are called \"The Hunt\"; open one by its template: ";
     assert!(said.contains(problem) && said.contains(template) && said.contains(other), "{said}");
     let steps = format!("open-marker-game {template} + open-marker-game {other} + wait 60");
     let mut playing = begin(folder, "ann", &steps);

@@ -140,7 +140,7 @@ fn everything(folder: &Path, running: bool) {
                   INSERT INTO vault.\"NodeRefs\" (\"ParentIdx\", \"ChildIdx\") VALUES (1, 9);";
     let (code, _, err) = run(&["vault", "import", "--from", "dirtsand", "-"], moving);
     if running {
-        // It would keep its own ages.
+        // A running shard would keep its own ages.
         assert!(code == 2 && err.contains(": stop the shard first: "), "{err}");
     } else {
         assert_eq!(code, 0, "{err}");
@@ -155,7 +155,7 @@ fn everything(folder: &Path, running: bool) {
         assert!(err.contains(problem), "{err}");
         done(&["vault", "import", "-"], &dump);
     }
-    // And out again.
+    // The vault is exported for the other server.
     let (code, statements, err) = run(&["vault", "export", "--to", "dirtsand"], "");
     assert_eq!((code, &*err), (0, ""));
     let tables = ["INSERT INTO vault.\"Nodes\"", "INSERT INTO game.\"Servers\""];
@@ -341,7 +341,7 @@ fn commands_work_on_a_stopped_and_a_running_shard() {
         vault.close().await;
         drop(lock);
     });
-    // Last, because they leave gaps in the numbers of nodes.
+    // The ages come last, because they leave gaps in the numbers of nodes.
     ages(folder);
 }
 
@@ -351,7 +351,7 @@ fn an_unlockable_folder_is_not_a_running_shard() {
     for file in [KEY_FILE, "ki.toml"] {
         std::fs::write(folder.path().join(file), "").unwrap();
     }
-    // As for a user who may not write there.
+    // Simulates a user who may not write there.
     std::fs::create_dir(folder.path().join(LOCK_FILE)).unwrap();
     for (family, option) in [("uru", "--shard"), ("ki", "--server")] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
@@ -398,7 +398,7 @@ fn public_keys_are_not_converted_for_servers() {
     assert!(err.contains(": there is only a public key; the secret is missing\n"), "{err}");
 }
 
-/// Like the passwords of clients.
+/// Clients read their passwords from there, too.
 #[test]
 fn new_passwords_come_from_the_environment() {
     let folder = tempfile::tempdir().unwrap();

@@ -45,7 +45,7 @@ fn ours(arguments: &[&str]) -> Output {
     command.current_dir(samples()).args(arguments).output().unwrap()
 }
 
-/// Runs tshark with the dissector of a folder; `None` if it is not installed.
+/// Runs tshark with the dissector in a folder; `None` if tshark is not installed.
 fn tshark(folder: &Path, arguments: &[&str]) -> Option<Output> {
     let found = Command::new("tshark").arg("--version").stdout(Stdio::null()).status();
     if found.is_err() {
@@ -53,7 +53,7 @@ fn tshark(folder: &Path, arguments: &[&str]) -> Option<Output> {
         return None;
     }
     let mut command = Command::new("tshark");
-    // Its own directories, so that no other dissector is loaded.
+    // tshark gets its own directories, so that no other dissector is loaded.
     command.env("HOME", folder).env("XDG_CONFIG_HOME", folder);
     let output = command.current_dir(folder).args(arguments).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -82,7 +82,7 @@ struct Field {
     /// `name: value`.
     label: String,
     show: String,
-    /// Its bytes in hexadecimal.
+    /// The field's bytes in hexadecimal.
     value: String,
     fields: Vec<Self>,
 }
@@ -216,7 +216,7 @@ fn compare_fields(
         match theirs.iter().find(|field| field.title() == name) {
             Some(field) => compare(&format!("{path}.{name}"), value, field, differences),
             None if value.is_null() => {}
-            // A message without a definition: they are in its head.
+            // In a message without a definition, the header contains these.
             None if ours.contains_key("payload") && matches!(&**name, "length" | "opcode") => {}
             // The game's second name for a field of a vault node, which depends on the node's type.
             None if path.ends_with(".node") && !is_node_field(name) => {}
@@ -285,7 +285,7 @@ fn streams_are_followed_and_comments_are_shown() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
     let output = tshark(folder.path(), &["-r", &capture, "-q", "-z", "follow,tcp,raw,2"]).unwrap();
     let followed = String::from_utf8(output.stdout).unwrap();
-    // AcctLoginRequest, as UTF-16.
+    // The account name in AcctLoginRequest, as UTF-16.
     assert!(followed.contains("730068006f0072006100680040"), "{followed}");
 }
 
@@ -342,7 +342,7 @@ fn a_refused_key_file_or_capture_is_an_error() {
     }
 }
 
-/// Two messages are built in, and have the same numbers in every build.
+/// Two messages are built in and have the same numbers in every build.
 #[test]
 fn a_dissector_without_some_definitions_is_reported() {
     let folder = tempfile::tempdir().unwrap();

@@ -5,7 +5,7 @@ exports.NetworkMod = class Loud {
       mod.settings.isOn = !mod.settings.isOn;
       mod.command.message(mod.settings.isOn ? 'on' : 'off');
     });
-    // After the chat was logged.
+    // Runs after the chat has been logged.
     mod.hook('S_CHAT', '*', { order: 10 }, event => {
       if (!mod.settings.isOn) return;
       event.message = event.message.toUpperCase();

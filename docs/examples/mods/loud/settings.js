@@ -1,2 +1,2 @@
-// The settings if there are none yet, or if they are of another version.
+// The settings to use if there are none yet or if their version differs.
 module.exports = () => ({ isOn: true });

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::output::{Failure, complain, print, printable};
 
-/// Waits for all clients, and prints how long they took and what went wrong.
+/// Waits for all clients and prints how long they took and what went wrong.
 pub(super) async fn conclude(
     mut clients: JoinSet<Result<Duration, String>>,
     began: Instant,

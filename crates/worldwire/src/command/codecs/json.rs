@@ -62,7 +62,7 @@ fn whole(codec: &Codec) -> Json {
     })
 }
 
-/// The messages and classes with a name or number.
+/// The messages and classes with this name or number.
 fn entries(codec: &Codec, entry: &str) -> Vec<Json> {
     let number = match entry.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
@@ -103,8 +103,7 @@ fn fields(fields: &[FieldInfo]) -> Json {
     fields.iter().map(field).collect()
 }
 
-/// The structures in a codec's fields, and the names of the values of enumerations and flags, both
-/// by type.
+/// The structures in a codec's fields, and the value names of enumerations and flags, both by type.
 fn types(codec: &Codec) -> [Map<String, Json>; 2] {
     let of_messages = codec.tables().into_iter().flatten().flat_map(|it| (it.fields)());
     let of_classes = codec.classes().into_iter().filter_map(|it| it.fields).flat_map(|of| of());

@@ -57,7 +57,7 @@ fn list_codecs<'c>(codecs: impl Iterator<Item = &'c Codec>, out: &mut String) {
     }
 }
 
-/// Describes the messages or classes with a name; a class can also be given by number.
+/// Describes the messages or classes with this name; a class can also be given by number.
 ///
 /// # Errors
 /// What is wrong with the name.
@@ -169,7 +169,7 @@ fn lay_out(fields: &[FieldInfo], out: &mut String) {
     }
 }
 
-/// The names of the values of enumerations and flags, each type once; the bits of flags in hex.
+/// Lists the named values of enumerations and flags, once per type, with flag bits in hexadecimal.
 fn name_values(codec: &Codec, fields: &[FieldInfo], out: &mut String) {
     let types = fields.iter().flat_map(|field| codec.named_types(&field.layout));
     for (name, names) in types.collect::<BTreeMap<_, _>>() {

@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &ConformanceArguments, common: &Common) -> Result<(
         say(text);
         if unasked > 0 {
             say(format_args!(
-                "{} not asked: decoding and encoding are not enough",
+                "{} not asked: decoding and encoding alone cannot test them",
                 counted(unasked, "vector")
             ));
         }
@@ -81,7 +81,7 @@ struct Test<'t> {
     peer: Peer,
     arguments: &'t ConformanceArguments,
     next: u64,
-    /// Passed, failed, skipped, not asked.
+    /// How many vectors passed, failed, were skipped, and were not asked about.
     counts: [u64; 4],
 }
 

@@ -31,7 +31,7 @@ impl Peer {
         let mut child = command.spawn().map_err(|error| failed(&error))?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (sender, lines) = sync_channel(1);
-        // Without standard output, the channel closes at once.
+        // Without standard output, the channel closes immediately.
         if let Some(stdout) = stdout {
             std::thread::spawn(move || {
                 let mut stdout = BufReader::new(stdout);
@@ -56,7 +56,7 @@ impl Peer {
         Ok(Self { child, stdin, lines, timeout })
     }
 
-    /// Asks a question, and waits for its answer: an object with the same `id`.
+    /// Asks a question and waits for its answer: an object with the same `id`.
     ///
     /// # Errors
     /// Why the program cannot answer further questions.

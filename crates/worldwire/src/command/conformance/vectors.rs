@@ -20,7 +20,7 @@ pub(super) struct Question<'v> {
 pub(super) enum Wanted<'v> {
     /// The bytes cannot be decoded.
     Error,
-    /// A message of this name, if it is known, with these fields, if they are.
+    /// A message with this name, if it is known, and these fields, if they are.
     Message {
         name: Option<&'v str>,
         fields: Option<&'v Json>,
@@ -82,10 +82,10 @@ pub(super) fn question<'v>(file: &str, list: &str, case: &'v Json) -> Option<Que
     Some(Question { format: (*format).to_owned(), from, hex, wanted })
 }
 
-/// Checks fields against those of a vector, which may omit some. Bytes can be given as hexadecimal
-/// text, booleans as 0 and 1, and numbers as text. Text and bytes can be inside an object that says
-/// more about them. Names of enumeration values and flags are accepted in place of numbers, because
-/// encoding will check them.
+/// Checks fields against those of a vector. The vector may omit some. Bytes can be given as
+/// hexadecimal text, booleans as 0 and 1, and numbers as text. Text and bytes can be inside an
+/// object that says more about them. Names of enumeration values and flags are accepted in place of
+/// numbers, because encoding will check them.
 ///
 /// # Errors
 /// The path of the first field that differs, and how.

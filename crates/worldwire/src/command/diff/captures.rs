@@ -1,4 +1,4 @@
-//! Two captures, or two messages of captures.
+//! Two captures or two messages of captures.
 //!
 //! Captures are read twice. The first reading keeps only a hash of each message, for the alignment.
 //! The second keeps the contents of the messages that differ.
@@ -27,8 +27,8 @@ use crate::command::selection::{Selection, Shown};
 use crate::definitions;
 use crate::output::{Failure, complain, counted, print, printable, say, shown};
 
-/// The maximum number of bytes kept of one capture's differing messages. Further ones are listed
-/// without their fields.
+/// The maximum number of bytes kept of one capture's differing messages. Further messages are
+/// listed without their fields.
 const MAX_KEPT: usize = 128 << 20;
 
 /// Compares two captures. Returns whether they are the same.
@@ -150,7 +150,7 @@ pub(super) fn compare_messages(
         };
         let _ = writeln!(out, "{}  {title}", style.changed(&numbers(Some(first), Some(second))));
         let is_other = old.name != new.name || old.from != new.from;
-        // The heading contains the first of them.
+        // The heading already shows the first of these changes.
         for changes in changes.iter().skip(usize::from(is_other)) {
             changes.push_text("    ", style, &mut out);
         }
@@ -171,7 +171,7 @@ fn conclude(
     for (path, digest) in sides {
         if digest.unrecognised > 0 {
             let of = counted(digest.unrecognised, "conversation");
-            let text = format!("{of} not recognised, and not compared");
+            let text = format!("{of} not recognised and not compared");
             common.note(&shown(path), &text);
         }
         is_unread |= digest.is_unread;
@@ -197,7 +197,7 @@ struct Pass<'p> {
     ignored: Ignored,
 }
 
-/// A capture, and how to read it.
+/// A capture and how to read it.
 struct Reader(Capture);
 
 impl Reader {
@@ -300,7 +300,7 @@ pub(super) struct Content {
     pub(super) info: String,
 }
 
-/// A message or a problem, as a thread has read it.
+/// A message or a problem that a thread has read.
 enum Seen {
     Message { stream: u64, from: Side, name: String, content: u64 },
     Content(Content),

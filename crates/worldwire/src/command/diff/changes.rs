@@ -21,12 +21,12 @@ pub(super) struct Changes<'c> {
     found: Vec<ConversationChange>,
 }
 
-/// Two conversations that differ, or one that has no counterpart.
+/// Two conversations that differ or one that has no counterpart.
 struct ConversationChange {
     pair: Pair,
     /// The numbers of messages that differ.
     messages: Vec<(Option<u64>, Option<u64>)>,
-    /// Their names and senders.
+    /// The names and senders of these messages.
     kinds: Vec<(Side, u32)>,
 }
 
@@ -239,7 +239,7 @@ pub(super) fn line(
     line
 }
 
-/// The differences between two messages: in their fields, and all others.
+/// The differences between two messages: those in their fields, and all others.
 pub(super) fn changes_between(old: &str, new: &str) -> Vec<FieldChanges> {
     let (Ok(mut old), Ok(mut new)) = (parse(old), parse(new)) else { return Vec::new() };
     let fields = |json: &mut Json| json.as_object_mut().and_then(|it| it.remove("fields"));

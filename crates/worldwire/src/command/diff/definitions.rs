@@ -55,7 +55,7 @@ pub(super) fn compare(arguments: &DiffArguments, common: &Common) -> Result<bool
     if old_clean && new_clean { Ok(out.is_empty()) } else { Err(Failure::Input) }
 }
 
-/// The messages by name, and whether all definitions could be read.
+/// The messages by name and whether all definitions could be read.
 fn messages(path: &Path, common: &Common) -> Result<(BTreeMap<String, Json>, bool), Failure> {
     let (mut protocols, mut is_clean, mut is_found) = (Protocols::default(), true, false);
     for file in input::files(path, &|subject, text| common.note(subject, text))? {

@@ -68,7 +68,7 @@ impl FieldChanges {
         }
     }
 
-    /// The differences as JSON, and how many more there are.
+    /// The differences as JSON and how many more there are.
     pub(super) fn to_json(&self) -> (serde_json::Value, usize) {
         let one = |FieldChange { path, old, new }: &FieldChange| {
             let mut line = json!({ "path": path });

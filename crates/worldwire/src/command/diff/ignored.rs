@@ -13,7 +13,7 @@ pub(super) struct Ignored(Vec<Pattern>);
 #[derive(Debug)]
 struct Pattern {
     text: String,
-    /// The last name first.
+    /// The names in the path, the last one first.
     names: Vec<GlobMatcher>,
     /// Whether a field matched.
     is_used: AtomicBool,

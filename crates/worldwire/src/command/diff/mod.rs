@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &DiffArguments, common: &Common) -> Result<(), Fail
             if kind != other {
                 let (before, after) = (shown(before), shown(after));
                 let problem = format!("{before} is {kind}, and {after} is {other}");
-                return Err(Failure::Run(format!("{problem}; give two inputs of one kind")));
+                return Err(Failure::Run(format!("{problem}; give two inputs of the same kind")));
             }
             check_options(arguments, kind, common)?;
             match kind {
@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &DiffArguments, common: &Common) -> Result<(), Fail
     if is_same { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// The messages of captures that the command line names, if it does.
+/// The messages of captures that the command line names, if any.
 fn of_messages(arguments: &DiffArguments) -> Result<Option<[(PathBuf, u64); 2]>, Failure> {
     let DiffArguments { before, after, message, .. } = arguments;
     let sides = [before, after].map(|path| numbered(path).ok_or(path));
@@ -71,14 +71,15 @@ fn of_messages(arguments: &DiffArguments) -> Result<Option<[(PathBuf, u64); 2]>,
         }
         ([Err(_), Err(_)], None) => Ok(None),
         (_, Some(_)) => {
-            let problem = "--message selects the same message of both captures; \
+            let problem = "--message selects the same message in both captures; \
                            do not combine it with CAPTURE:NUMBER";
             Err(Failure::Run(problem.to_owned()))
         }
         ([Ok(_), Err(path)] | [Err(path), Ok(_)], None) => {
             let path = shown(path);
-            let problem =
-                format!("{path}: the other input is a message; write {path}:NUMBER to name one");
+            let problem = format!(
+                "{path}: the other input is a message; write {path}:NUMBER to select one here, too"
+            );
             Err(Failure::Run(problem))
         }
     }
@@ -95,7 +96,7 @@ fn numbered(path: &Path) -> Option<(PathBuf, u64)> {
 fn check_options(arguments: &DiffArguments, kind: Kind, common: &Common) -> Result<(), Failure> {
     let DiffArguments { knowledge, filter, stream, ignore, types, .. } = arguments;
     let is_capture = kind == Kind::Capture;
-    // Settings are meant for captures, and need not apply to other inputs.
+    // Settings are meant for captures and need not apply to other inputs.
     let has = |setting, is_set: bool| is_set && !common.settings.is_used(setting);
     let needs = [
         ("--filter", filter.is_some(), is_capture, "captures"),
@@ -120,19 +121,19 @@ fn check_options(arguments: &DiffArguments, kind: Kind, common: &Common) -> Resu
     }
 }
 
-/// What an input is.
+/// The kind of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Capture,
-    /// Of KI.
+    /// A KI archive.
     Archive,
     /// A KI type list.
     Types,
     /// KI message XML.
     Messages,
-    /// Of TERA.
+    /// TERA definitions.
     Definitions,
-    /// Of TERA.
+    /// A TERA opcode map.
     Map,
 }
 

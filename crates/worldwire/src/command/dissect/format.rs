@@ -1,4 +1,4 @@
-//! Chooses the format of the output by the options, the name of the output file and the settings.
+//! Chooses the output format from the options, the name of the output file and the settings.
 
 use worldwire_core::text::TextStyle;
 use worldwire_dissect::filter::{Filter, Resolver, Subject};
@@ -56,7 +56,7 @@ pub(super) fn named_format(
             return refuse("a table needs columns; choose them with --fields");
         }
         OutputFormat::Table { is_csv: false } if csv => {
-            return refuse("--csv separates by commas; use the extension .csv");
+            return refuse("--csv separates columns with commas; use the extension .csv");
         }
         OutputFormat::Table { is_csv } => view.csv = is_csv,
         OutputFormat::Json if is_text || is_table => {
@@ -88,7 +88,7 @@ impl PaintRule {
     }
 }
 
-/// The colour rules, if the output is coloured. Rules for other families than the one at hand are
+/// The colour rules, if the output is coloured. Rules for families other than the one at hand are
 /// normal, so unknown names in them are not reported.
 pub(super) fn paints(
     format: &Format,

@@ -368,7 +368,7 @@ fn write_packets(
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// Writes one matching message, and stops reading the capture.
+/// Writes one matching message and stops reading the capture.
 fn cut(
     reading: &Reading<'_>,
     definitions: Definitions,
@@ -396,7 +396,9 @@ fn cut(
                 if let Some(decode) = codec(line, families).filter(|_| !is_json) {
                     let data = &reading.arguments.capture.knowledge.data;
                     let decode = decode + &definitions::options(data) + &definitions::pins(data);
-                    reading.common.note("dissect", &format!("`worldwire {decode}` reads it"));
+                    reading
+                        .common
+                        .note("dissect", &format!("`worldwire {decode}` decodes these bytes"));
                 }
                 found = true;
                 // The message was found.

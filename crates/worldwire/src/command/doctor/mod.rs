@@ -29,8 +29,8 @@ use crate::{definitions, input};
 const MAX_SELECTED: usize = 4096;
 /// The maximum number of findings of one kind that are listed.
 const MAX_LISTED: usize = 50;
-/// The maximum number of different findings of one kind that are kept, and sorted. A hostile capture can
-/// have a new one in every packet.
+/// The maximum number of different findings of one kind that are kept and sorted. A hostile capture
+/// can have a new one in every packet.
 const MAX_KEPT: usize = 16_384;
 
 pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
@@ -114,7 +114,7 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
             || selected.lock().is_ok_and(|selected| selected.contains(&(stream, name.to_owned())))
     };
     let mut undefined = Undefined::default();
-    // All messages of a conversation have been selected or not by the time it closes.
+    // By the time a conversation closes, each of its messages has been selected or rejected.
     let mut count = |overview: &Overview| {
         if arguments.stream.is_some_and(|wanted| wanted != overview.stream) {
             return;
@@ -223,20 +223,20 @@ struct Undefined {
     strange: u64,
 }
 
-/// How often each finding occurred.
+/// How many times each finding occurred.
 #[derive(Default)]
 struct Tally {
     /// By finding.
     kept: BTreeMap<String, Seen>,
-    /// How often others occurred.
+    /// How many times all other findings occurred.
     others: u64,
 }
 
-/// How often a finding occurred.
+/// How many times a finding occurred.
 struct Seen {
     count: u64,
     first: Stamp,
-    /// Whether it also occurred in another conversation than the first one.
+    /// Whether it also occurred in a conversation other than the first.
     is_shared: bool,
 }
 
@@ -261,7 +261,7 @@ struct Report {
 }
 
 impl Report {
-    /// A finding, with the packet in which it first occurred.
+    /// Writes a finding, with the packet in which it first occurred.
     fn first(&mut self, kind: &str, what: &str, count: u64, first: &Stamp, text: &str) {
         let line = match self.is_json {
             true => json!({
@@ -279,7 +279,7 @@ impl Report {
         self.text.push('\n');
     }
 
-    /// A finding about messages of a family, or of all families if the name is empty.
+    /// Writes a finding about messages of a family, or of all families if the name is empty.
     fn other(&mut self, family: &str, text: &str) {
         let line = match self.is_json {
             true => {
@@ -292,7 +292,7 @@ impl Report {
         self.text.push('\n');
     }
 
-    /// How many lines are omitted.
+    /// Writes how many lines are omitted.
     fn more(&mut self, text: &str) {
         let line = match self.is_json {
             true => json!({ "kind": "more", "what": text }).to_string(),

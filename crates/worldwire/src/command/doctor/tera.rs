@@ -139,7 +139,7 @@ impl Advice<'_> {
         format!("{} {what}{help}", counted(more, "more opcode"))
     }
 
-    /// The command that identifies an opcode, or all that have no name.
+    /// The command that identifies one opcode or all opcodes without a name.
     fn rank(&self, opcode: Option<u16>) -> String {
         let opcode = opcode.map_or(String::new(), |opcode| format!(" {opcode}"));
         let (file, data) = (&self.capture.file, &self.capture.knowledge.data);

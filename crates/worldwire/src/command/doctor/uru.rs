@@ -1,4 +1,4 @@
-//! Findings about Uru net messages, and messages of the game manager.
+//! Findings about Uru net messages and game manager messages.
 
 use worldwire_core::{Limits, Reader, Side};
 use worldwire_dissect::Item;
@@ -21,7 +21,7 @@ pub(super) fn remarks(item: &Item<'_>, limits: &Limits) -> Vec<String> {
     all
 }
 
-/// Remarks about a message of any service, or a connect packet.
+/// Remarks about a message of any service or about a connect packet.
 fn around(item: &Item<'_>, name: &str, limits: &Limits) -> Vec<String> {
     let (service, _) = name.split_once('.').unwrap_or_default();
     let remarks = match Service::from_name(service) {
@@ -56,7 +56,7 @@ fn inside(item: &Item<'_>, name: &str, limits: &Limits) -> Vec<String> {
     remarks.map(named).collect()
 }
 
-/// Remarks about a message of the game manager.
+/// Remarks about a game manager message.
 fn inside_games(item: &Item<'_>, name: &str, limits: &Limits) -> Vec<String> {
     let decoded = Message::decode(Service::Game, item.from, &mut Reader::new(item.bytes()));
     let buffer = match &decoded {
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(found(good, Side::Client), [""; 0]);
         assert_eq!(
             found(good, Side::Server),
-            ["game.PropagateBuffer: plNetMsgMembersListReq: a server does not send this class"]
+            ["game.PropagateBuffer: plNetMsgMembersListReq: servers do not send this class"]
         );
         let other = b"\x02\0\xae\x02\0\0\x02\0\0\0\xad\x02";
         assert_eq!(

@@ -84,7 +84,7 @@ struct Part {
 enum What {
     /// A client requests the file with this name.
     Request(String),
-    /// A part of a file with this total size; its offset, if the message states one.
+    /// A part of a file with this total size, and its offset if the message states one.
     Piece { total: u32, offset: Option<u32>, bytes: Vec<u8> },
     /// The server has no such file.
     Refused(NetError),
@@ -150,7 +150,7 @@ struct Download {
     fits: bool,
     bytes: Vec<u8>,
     total: Option<u32>,
-    /// A piece is missing.
+    /// Whether a piece is missing.
     is_torn: bool,
 }
 
@@ -230,7 +230,7 @@ impl Downloads {
         match self.stored.get(&spelling) {
             Some(before) if *before == sum => return Ok(()),
             Some(_) => {
-                let text = "an earlier file has the same name but different content";
+                let text = "an earlier file has the same name but different contents";
                 self.fault(key, &download.name, text);
                 return Ok(());
             }
@@ -254,7 +254,7 @@ impl Downloads {
     fn give_up(&mut self, key: (u64, u32), download: &Download) {
         if download.fits {
             let text = match (download.is_torn, download.total) {
-                (true, _) => "a part of it is missing from the capture".to_owned(),
+                (true, _) => "part of it is missing from the capture".to_owned(),
                 (false, Some(total)) => {
                     let were = if total == 1 { "was" } else { "were" };
                     let total = counted(total, "byte");

@@ -26,15 +26,15 @@ pub(super) fn run(arguments: &ExportPcapng, common: &Common) -> Result<(), Failu
     let filter = filter.map(|text| read_filter(text, &definitions, common)).transpose()?;
     let selection = Selection { stream: arguments.stream, filter };
     let output = capture::output(&arguments.capture, &arguments.target)?;
-    // It contains passwords and session keys.
+    // The output contains passwords and session keys.
     output.hide()?;
     let watches_stdout = arguments.target.is_stdout();
     let clean = write(&arguments.capture, common, definitions, &selection, output, watches_stdout)?;
     if clean { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// Writes the selected messages of a capture, decrypted, as they arrive. Returns whether all of it could
-/// be read.
+/// Writes the selected messages of a capture, decrypted, as they arrive. Returns whether the whole
+/// capture could be read.
 ///
 /// # Errors
 /// The capture cannot be read at all, or the output cannot be written.

@@ -1,9 +1,9 @@
 //! Decrypted conversations as packets that Wireshark reads: one packet per message, with the
 //! addresses and times of the original, and with the message's name and values as a comment.
 //!
-//! TCP conversations remain TCP, so that Wireshark can follow streams. What could not be decrypted
-//! is missing from the stream like bytes that were not captured. Every family has an interface
-//! with its name, and every packet states its direction, which dissectors can use.
+//! TCP conversations remain TCP, so that Wireshark can follow streams. Data that could not be
+//! decrypted is missing from the stream, like bytes that were not captured. Every family has an
+//! interface with its name, and every packet states its direction, which dissectors can use.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -200,7 +200,7 @@ impl PlainWriter {
 }
 
 impl Talk {
-    /// A conversation, and the packets that open it.
+    /// A conversation and the packets that open it.
     fn new(stream: u64, ends: [SocketAddr; 2], is_datagrams: bool) -> (Self, Vec<(Side, Vec<u8>)>) {
         let mut opening = Vec::new();
         let packets = if is_datagrams {
@@ -218,7 +218,7 @@ impl Talk {
         (Self { packets, positions, unacknowledged, notes }, opening)
     }
 
-    /// Leaves out what lies between the last message of a side and this one.
+    /// Skips whatever lies between a side's last message and this one.
     fn skip(&mut self, piece: &Piece) {
         let position = &mut self.positions[piece.from.index()];
         let missing = piece.start.saturating_sub(*position);

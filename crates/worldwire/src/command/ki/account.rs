@@ -82,7 +82,7 @@ fn refresh(arguments: &KiRefresh, common: &Common) -> Result<(), Failure> {
     if server.json { print_lines(&answer) } else { Ok(()) }
 }
 
-/// Asks the login server in a directory, and reports refusals.
+/// Asks the login server in a directory and reports refusals.
 fn ask(folder: &Path, request: Request) -> Result<Vec<Json>, Failure> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();

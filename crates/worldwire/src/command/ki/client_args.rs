@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &KiClientArgs) -> Result<(), Failure> {
                 );
                 line.push(given.to_string());
             }
-            // As the client receives it, without anything that it would not understand.
+            // The line as the client receives it, without anything that it would not understand.
             if !line.is_empty() {
                 let _ = writeln!(out, "\n{}", line.join(" "));
             }

@@ -146,7 +146,7 @@ fn show(protocols: &Protocols, name: &str, json: bool) -> Result<(), Failure> {
     for field in message.appended() {
         let _ = writeln!(
             out,
-            "  {:<6} {} (from revision {} on)",
+            "  {:<6} {} (since revision {})",
             field.kind.name(),
             field.name,
             worldwire_ki::schema::APPENDED_REVISION

@@ -16,7 +16,7 @@ pub(crate) static LIMITS: Limits = Limits::DEFAULT;
 /// Bounds names in archives, because each line of output for a text may start with one.
 const MAX_NAME: usize = 255;
 
-/// A file format, and how to recognise it.
+/// A file format and how to recognise it.
 pub(crate) struct Kind {
     /// The kind of file, as named in messages.
     pub(crate) what: &'static str,
@@ -90,7 +90,7 @@ pub(crate) fn each(
 /// The single file of a format at a path.
 ///
 /// # Errors
-/// If there is none, or more than one.
+/// If there is none or more than one.
 pub(crate) fn only(path: &Path, kind: &Kind, common: &Common) -> Result<Only, Failure> {
     /// The maximum number of files listed to choose from.
     const MAX_NAMED: usize = 3;
@@ -187,7 +187,7 @@ fn in_archive_named(path: &Path, name: &str, act: &mut Act<'_>) -> Result<Outcom
     }
 }
 
-/// In a form that can be used on the command line.
+/// The title of a file in an archive, in a form that can be used on the command line.
 fn in_archive_title(path: &Path, name: &str) -> String {
     format!("{}/{name}", title(path))
 }

@@ -215,8 +215,8 @@ fn po(
         let file = read(&found)?;
         let count = file.entries.iter().filter(|entry| entry.text.to_text().is_empty()).count();
         let without = (count > 0).then(|| match count {
-            1 => "an entry without a text was skipped".to_owned(),
-            count => format!("{count} entries without a text were skipped"),
+            1 => "an entry without text was skipped".to_owned(),
+            count => format!("{count} entries without text were skipped"),
         });
         warn(&found, file.check(None).chain(without));
         out.write(file.to_po(stem(&found), translation).as_bytes())
@@ -224,7 +224,7 @@ fn po(
     keep(out, outcome)
 }
 
-/// Reports irregularities in a file, which is written anyway.
+/// Reports irregularities in a file. The output is written anyway.
 fn warn(found: &Found<'_>, said: impl Iterator<Item = String>) {
     complain_first(&found.title, MAX_SAID, said.map(warning));
 }

@@ -20,12 +20,12 @@ impl<'m> Loader<'m> {
     /// The memory needed to decode and show an object, as a multiple of its size.
     pub(crate) const OBJECT: u64 = 32;
 
-    /// For one of several threads, which needs `times` the size of a file.
+    /// A loader for one of several threads. Each file needs `times` its size in memory.
     pub(crate) fn new(memory: &'m Memory, times: u64) -> Self {
         Self { inflater: Inflater::new(), memory: Some(memory), times, share: None }
     }
 
-    /// For a single thread.
+    /// A loader for a single thread.
     pub(crate) fn alone() -> Self {
         Self { inflater: Inflater::new(), memory: None, times: 1, share: None }
     }
@@ -62,7 +62,7 @@ impl<'m> Loader<'m> {
         Ok(self.read(archive, entry)?.filter(|file| is_wanted(file)))
     }
 
-    /// Releases the previous file, and waits until there is memory for one of this size.
+    /// Releases the previous file and waits until there is memory for one of this size.
     pub(crate) fn make_room(&mut self, size: u64) {
         self.inflater.release();
         self.share = None;

@@ -75,7 +75,7 @@ fn check(
     counts.conclude(kind, common, outcome)
 }
 
-/// The number of files checked, and the number of those with problems.
+/// The number of files checked and the number of those with problems.
 #[derive(Debug, Default)]
 struct Counts {
     files: usize,

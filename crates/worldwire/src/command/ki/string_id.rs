@@ -98,7 +98,7 @@ struct Found {
     text: String,
 }
 
-/// The wanted numbers, and the texts found for them.
+/// The wanted numbers and the texts found for them.
 #[derive(Clone, Debug, Default)]
 struct Search {
     wanted: HashSet<u32>,
@@ -188,7 +188,7 @@ impl Search {
             let decoded = codec.decode_all(bytes, self);
             return decoded.map(drop).map_err(|error| error.to_string());
         }
-        // Like `.lang` files.
+        // The file is UTF-16 with a byte order mark, like `.lang` files.
         if let Some(wide) = bytes.strip_prefix(b"\xff\xfe") {
             let units = wide.as_chunks::<2>().0.iter().map(|unit| u16::from_le_bytes(*unit));
             let text: String =
@@ -216,7 +216,7 @@ impl<'c> Visitor<'c> for Search {
     }
 }
 
-/// A number and its text; with the kind of number if there may be several.
+/// Writes a number and its text, with the kind of number if there may be several kinds.
 fn line(Found { id, kind, text }: &Found, json: bool, is_search: bool, out: &mut String) {
     let kind = Some(kind.name()).filter(|name| is_search && *name != "id");
     if json {

@@ -102,8 +102,8 @@ fn find_rounded(json: &Json, found: &mut Vec<i128>) {
     }
 }
 
-/// The tables of a file in any form, and whether any part was skipped, which is reported. `name` is
-/// for CSV files, which do not contain one.
+/// The tables of a file in any form, and whether any part was skipped. Skipped parts are reported.
+/// `name` is for CSV files, which do not contain one.
 pub(super) fn tables<'b>(
     path: &Path,
     bytes: &'b [u8],

@@ -114,7 +114,7 @@ fn keys(command: &MxoKeys) -> Result<(), Failure> {
     let file = server.join(PUBLIC_KEY_FILE);
     let public_key = read_public(&file).map_err(|error| Failure::Run(error.to_string()))?;
     let Some(public_key) = public_key else {
-        let problem = "there is no public key; `worldwire serve mxo` creates one";
+        let problem = "no public key; `worldwire serve mxo` creates one";
         return Err(Failure::Run(format!("{}: {problem}", file.display())));
     };
     write_all(target, &public_bytes(&public_key))
@@ -133,7 +133,7 @@ fn of_accounts(accounts: &[Json]) -> Vec<Json> {
     all
 }
 
-/// Asks the server in a directory, and reports refusals.
+/// Asks the server in a directory and reports refusals.
 fn ask(folder: &Path, request: Request) -> Result<Vec<Json>, Failure> {
     let answer = system::runtime()?.block_on(async {
         let admin = Admin::open(folder).await?;

@@ -7,7 +7,7 @@ use worldwire_proxy::replay::{Cause, Divergence, Place, ReplayEvent, ReplaySumma
 use crate::cli::{Common, Replay};
 use crate::output::{Failure, print, printable, say, shown};
 
-/// Prints the events of a replay, and its outcome.
+/// Prints the events of a replay and its outcome.
 pub(super) struct Lines {
     file: String,
     is_json: bool,
@@ -114,7 +114,7 @@ impl Lines {
     }
 }
 
-/// An event as a line for people. `None` for those that are always printed.
+/// An event as a readable line. `None` for those that are always printed.
 fn text(event: &ReplayEvent) -> Option<String> {
     Some(match event {
         ReplayEvent::Established => "the connection is established".to_owned(),

@@ -199,7 +199,7 @@ impl Writer<'_> {
     /// Writes a node. The path consists of the name of the enclosing field and its own name.
     fn node(&self, node: NodeRef<'_, '_>, path: [&str; 2], out: &mut String) {
         match node.value() {
-            // Without the format inside. The length is computed when it is encoded.
+            // Write the bytes without the format inside. Encoding computes their length.
             Value::Record if SEALED.contains(&path[1]) => match node.child(BYTES) {
                 Some(bytes) => self.node(bytes, path, out),
                 None => hex(&self.pseudonyms.blob(node.raw()), out),
@@ -268,7 +268,7 @@ impl Writer<'_> {
             count += 1;
             string(child.name(), out);
             out.push(':');
-            // The game's name follows, and says what the field is. Its value is the same.
+            // A field with the game's name follows. It shows what the field is and has its value.
             let next = children.peek().map_or("", NodeRef::name);
             again = if is_named_again(child.name(), next) { next } else { "" };
             let name = if again.is_empty() { child.name() } else { again };
@@ -320,9 +320,9 @@ impl Writer<'_> {
     }
 }
 
-/// The child of an opened field with its bytes.
+/// The child of an opened field that contains the field's bytes.
 const BYTES: &str = "bytes";
-/// Between the parameters of TERA's system messages.
+/// Separates the parameters of TERA's system messages.
 const SEPARATOR: char = '\u{b}';
 
 /// The path of a child. The elements of a list have the path of the list.
@@ -343,7 +343,7 @@ fn is_opened(node: NodeRef<'_, '_>) -> bool {
             .is_some_and(|child| child.name() == BYTES && matches!(child.value(), Value::Span(_)))
 }
 
-/// Whether such a node is inside another.
+/// Whether such a node is among a node's descendants.
 fn has_opened(node: NodeRef<'_, '_>) -> bool {
     node.children().any(|child| is_opened(child) || has_opened(child))
 }
@@ -418,7 +418,7 @@ mod tests {
         assert!(KEPT.is_sorted() && IDENTITIES.is_sorted() && AGES.is_sorted());
     }
 
-    /// A node, and what it becomes.
+    /// A node and what it becomes.
     fn vault_node(json: &str) -> [VaultNode<'static>; 2] {
         let json = worldwire_core::json::parse(json).expect("JSON");
         let node = VaultNode::from_named_json((&json).into()).expect("a node");

@@ -2,7 +2,7 @@
 //!
 //! The capture is read twice: first for names, addresses and the families of conversations, then
 //! for the messages. A message is written only if it was decoded completely and its fields could be
-//! encoded with their replacements, so no bytes are copied unread. Finally, the new capture is read,
+//! encoded with their replacements, so no bytes are copied unread. Finally, the new capture is read
 //! and must contain every message that was written.
 
 mod fields;
@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &SanitizeArguments, common: &Common) -> Result<(), 
         say(format_args!("{} of {conversations} written", counted(messages, "message")));
     }
     omitted.report(common);
-    // What went to standard output or a device cannot be read again.
+    // Data written to standard output or a device cannot be read again.
     let is_right = !output.is_file() || sanitizer.reads_back(output, &written)?;
     if first.clean && omitted.is_empty() && is_right { Ok(()) } else { Err(Failure::Input) }
 }
@@ -495,7 +495,7 @@ fn fit_frame(family: &str, old: &[u8], new: &mut [u8]) -> bool {
     }
 }
 
-/// The new capture, and what is known about its conversations.
+/// The new capture and what is known about its conversations.
 struct Writing<'w> {
     pseudonyms: &'w Pseudonyms,
     conversations: HashMap<u64, Conversation>,

@@ -87,7 +87,7 @@ impl MxoSealer {
         self.key.seal_datagram(&iv, packet)
     }
 
-    /// Frames a message of the auth or margin channel, and encrypts it if its name requires that.
+    /// Frames a message of the auth or margin channel and encrypts it if its name requires that.
     ///
     /// # Errors
     /// Why it cannot be written.

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 /// The maximum number of names that are recognised inside other texts.
 const MAX_WORDS: usize = 1 << 16;
-/// The maximum number of addresses with a replacement of their own.
+/// The maximum number of addresses that get separate replacements.
 const MAX_ADDRESSES: usize = 1 << 20;
 /// Shorter words are too common to be recognised as names.
 const LEAST_WORD: usize = 3;
@@ -274,7 +274,7 @@ fn words(text: &str) -> impl Iterator<Item = (&str, bool)> {
     })
 }
 
-/// Whether an address identifies nobody.
+/// Whether an address does not identify anyone.
 fn is_kept(address: IpAddr) -> bool {
     address.is_loopback() || address.is_unspecified()
 }

@@ -16,7 +16,7 @@ use super::pseudonyms::Pseudonyms;
 /// One conversation with its new keys.
 pub(super) enum Sealer {
     Ki {
-        /// The key, if it is encrypted once a session has been accepted.
+        /// The key, if the stream is encrypted once a session has been accepted.
         key: Option<StreamKey>,
         /// The ciphers by sender, once a session has been accepted.
         sealers: Option<Box<[KiSealer; 2]>>,

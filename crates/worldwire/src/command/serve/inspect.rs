@@ -1,4 +1,4 @@
-//! `worldwire serve --inspect`: the page on a running server.
+//! `worldwire serve --inspect`: the page of a running server.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -19,17 +19,17 @@ use worldwire_server::operators::{self, Operated};
 use crate::command::inspect::{empty_capture, failed};
 use crate::output::{Failure, Scratch, reason, recent_log, say};
 
-/// The parts of a server that the page shows, by the requests of its operators.
+/// The parts of a server that the page shows, through its operators' requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shown {
     pub(super) kind: &'static str,
     /// The lists: a title, and the request that returns one object per row.
     pub(super) lists: &'static [(&'static str, &'static str)],
-    /// The page's views of the world, which make requests.
+    /// The page's views of the world. They make requests.
     pub(super) views: &'static [&'static str],
     /// The requests that the page may make.
     pub(super) allowed: &'static [&'static str],
-    /// The member of a kick that names the account.
+    /// The member of a kick request that names the account.
     pub(super) kicked: &'static str,
     /// The column of the first list that has the account.
     pub(super) account: &'static str,
@@ -44,7 +44,7 @@ pub(super) struct Page {
 
 /// The maximum number of rows of a list.
 const MAX_ROWS: usize = 500;
-/// The maximum length of the figures, and how long the server may take for them.
+/// The maximum length of the figures, and how long the server may take to return them.
 const MAX_FIGURES: u64 = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(2);
 

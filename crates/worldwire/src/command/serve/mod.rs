@@ -33,8 +33,8 @@ fn set<T>(value: &mut T, option: Option<T>) {
 /// The warning that a server's configuration was missing and has been rewritten.
 fn rewritten(file: &str, server: &str) -> String {
     format!(
-        "{file} was missing, although this folder already holds {server}; it has been rewritten \
-         with default settings. Check them, or stop the server and restore your own file"
+        "{file} was missing, although this folder already holds {server}; the file has been \
+         rewritten with default settings. Check them, or stop the server and restore your own file"
     )
 }
 

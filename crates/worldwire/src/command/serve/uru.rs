@@ -2,13 +2,14 @@
 
 use std::io::{IsTerminal as _, stdout};
 use std::path::absolute;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use worldwire_net::{Signal, Stop};
+use worldwire_server::StartError;
 use worldwire_server::uru::admin::Control;
 use worldwire_server::uru::config::Role;
-use worldwire_server::uru::{Shard, ShardConfig, Standby};
+use worldwire_server::uru::{Shard, ShardConfig, ShardError, Standby};
 use worldwire_uru::crypt::key::PrimeKind;
 
 use super::inspect::{Page, Shown};
@@ -16,8 +17,13 @@ use super::{rewritten, set};
 use crate::cli::{Common, ServeUru};
 use crate::output::{Failure, Interruption, complain, print, say, shown};
 
-/// How long a process that has handed over its shard gives another one to take it over.
+/// How long a process that has handed over its shard gives another process to take over.
 const HEAD_START: Duration = Duration::from_secs(1);
+/// How long such a process waits for its folder, which a command of `worldwire uru` may use as soon as
+/// the shard has let go of it.
+const FOLDER_WITHIN: Duration = Duration::from_secs(30);
+/// How often it tries.
+const TRY_EVERY: Duration = Duration::from_millis(100);
 
 /// What the page of a shard shows.
 const SHOWN: Shown = Shown {
@@ -44,8 +50,10 @@ pub(super) async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), F
             interruption = Some(Interruption::ask_first(move || stop.stop()));
         }
     };
+    let mut has_led = false;
     let stopped = loop {
-        let Some(shard) = open(arguments, &signal, &mut handle, common).await? else {
+        let opened = open(arguments, has_led, &signal, &mut handle, common).await?;
+        let Some(shard) = opened else {
             break "the standby stopped";
         };
         let page = match arguments.inspect {
@@ -67,6 +75,7 @@ pub(super) async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), F
                 say("worldwire: the shard was handed over; this process becomes a standby");
             }
             sleep(HEAD_START).await;
+            has_led = true;
             continue;
         }
         if let Some(page) = page {
@@ -83,22 +92,35 @@ pub(super) async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), F
 }
 
 /// Opens the shard; with `--standby`, only once this process has taken it over. Returns `None` after
-/// the signal.
+/// the signal. A process that has led the shard waits for its folder.
 async fn open(
     arguments: &ServeUru,
+    has_led: bool,
     signal: &Signal,
     handle: &mut impl FnMut(),
     common: &Common,
 ) -> Result<Option<Shard>, Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
-    let (folder, change) = (&arguments.folder, changes(arguments)?);
+    let folder = &arguments.folder;
     if !arguments.standby {
-        let shard = Shard::open_with(folder, PrimeKind::Safe, change).await;
+        let shard = Shard::open_with(folder, PrimeKind::Safe, changes(arguments)?).await;
         let shard = shard.map_err(|error| failed(&error))?;
         handle();
         return Ok(Some(shard));
     }
-    let standby = Standby::open(folder, change).await.map_err(|error| failed(&error))?;
+    let start = Instant::now();
+    let standby = loop {
+        match Standby::open(folder, changes(arguments)?).await {
+            Err(ShardError::Start(StartError::Taken { .. }))
+                if has_led && start.elapsed() < FOLDER_WITHIN =>
+            {
+                if timeout(TRY_EVERY, signal.clone().stopping()).await.is_ok() {
+                    return Ok(None);
+                }
+            }
+            opened => break opened.map_err(|error| failed(&error))?,
+        }
+    };
     handle();
     if !common.quiet {
         say(
@@ -158,7 +180,8 @@ fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(),
             };
             say(format_args!(
                 "worldwire: {kind} `{}`: the leader of `{}` has the vault; it must be running",
-                cluster.node, cluster.name
+                cluster.node_name(),
+                cluster.name
             ));
         }
         if shard.vault().is_restricted() {

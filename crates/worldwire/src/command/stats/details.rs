@@ -8,9 +8,9 @@ use worldwire_core::Side;
 use worldwire_dissect::stats::{Counted, MAX_NAMES, Rates};
 use worldwire_dissect::{Overview, Time};
 
-/// The maximum number of conversations that are kept: the largest.
+/// The maximum number of conversations that are kept. The largest ones are kept.
 pub(super) const MAX_CONVERSATIONS: usize = 100;
-/// The maximum number of problems that are kept: the first.
+/// The maximum number of problems that are kept. The first ones are kept.
 pub(super) const MAX_PROBLEMS: usize = 100;
 /// The maximum length of a problem's text in bytes.
 const MAX_TEXT: usize = 500;

@@ -1,4 +1,4 @@
-//! The totals as text for people.
+//! The totals as readable text.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -146,7 +146,7 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
     format!("{share:.1} %")
 }
 
-/// The digits after the point that multiples of an interval need.
+/// How many digits after the point multiples of an interval need.
 fn decimals(interval: Duration) -> usize {
     match interval.as_nanos() {
         0..10_000_000 => 3,

@@ -162,7 +162,7 @@ pub(super) fn run(of: &Of<'_>, target: &Target, common: &Common) -> Result<(), F
             return Err(Failure::Input);
         }
         clean &= good;
-        // Ends with the revision of the new build.
+        // After the last capture, this is the revision of the new build.
         revision = build.revision();
     }
     let add = target.output.as_deref().filter(|_| !target.is_stdout());
@@ -171,7 +171,7 @@ pub(super) fn run(of: &Of<'_>, target: &Target, common: &Common) -> Result<(), F
     if clean { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// Whether there are other TERA definitions than the built-in ones.
+/// Whether there are TERA definitions other than the built-in ones.
 fn adds_tera(definitions: &Definitions) -> bool {
     let built_in = Definitions::built_in().part::<TeraDefinitions>();
     let is_new =
@@ -179,8 +179,8 @@ fn adds_tera(definitions: &Definitions) -> bool {
     definitions.part::<TeraDefinitions>().library().definitions.definitions().any(is_new)
 }
 
-/// The map, with an explanation of its comments and advice for unresolved opcodes: if the map is
-/// written to a file, commands that add to it.
+/// The map, with an explanation of its comments and advice for unresolved opcodes. If the map is
+/// written to a file, the advice consists of commands that add to it.
 fn written(carried: &[Carried], name: &str, of: &Of<'_>, file: Option<&Path>) -> String {
     let sure = carried.iter().filter(|one| one.is_sure).count();
     let mut text = String::new();

@@ -90,7 +90,7 @@ fn one(old: &Definition, new: &Definition, json: bool, out: &mut String) -> bool
     changes.is_empty()
 }
 
-/// Compares all versions that both sides have, and lists those that only one has.
+/// Compares all versions that both sides have and lists those that only one has.
 fn folders(old: &Set, new: &Set, json: bool, out: &mut String) {
     let keys = |set: &Set| {
         let keys = set.definitions().map(|one| (one.name().to_owned(), one.version()));

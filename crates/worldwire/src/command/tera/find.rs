@@ -47,8 +47,8 @@ pub(super) fn run(
             let mut room = MAX_PATHS;
             let plan = definition.plan();
             if paths(plan, plan.fields(), "", &mut room, &mut fields).is_none() {
-                let problem = format!("its fields have paths of more than {MAX_PATHS} bytes");
-                complain(definition.title(), &format!("{problem} (field paths); skipped"));
+                let problem = format!("its field paths exceed {MAX_PATHS} bytes in total; skipped");
+                complain(definition.title(), &problem);
                 clean = false;
                 continue;
             }
@@ -99,8 +99,8 @@ pub(super) fn run(
     if is_found && clean { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// The minimum length of a message, including its header of 4 bytes: all zeros and empty lists.
-/// `None` if that exceeds the maximum message length.
+/// The minimum length of a message, including its header of 4 bytes: that of a message with only
+/// zeros and empty lists. `None` if it exceeds the maximum message length.
 fn least(definition: &Definition) -> Option<usize> {
     let mut shortest = Vec::with_capacity(HEADER_BYTES);
     definition.plan().encode(Head::plain(0), &Value::Absent, &mut shortest).ok()?;

@@ -47,7 +47,7 @@ impl Texts {
         for problem in self.problems.iter().filter(|one| !common.quiet || one.is_error()) {
             let Problem { kind, diagnostic } = problem;
             match kind {
-                // There is no line to show.
+                // The problem has no line.
                 ProblemKind::NotText | ProblemKind::NotUtf8 | ProblemKind::DuplicateFile => {
                     complain(diagnostic.file(), diagnostic.message());
                 }
@@ -117,8 +117,8 @@ pub(super) fn read(file: &Path, common: &Common) -> Result<String, Failure> {
     text.ok_or(Failure::Input)
 }
 
-/// Whether the files of a directory form one set. If several files define the same names, they do
-/// not.
+/// Checks that the files of a directory form one set. They do not if several files define the same
+/// names.
 pub(crate) fn one_set(path: &Path, files: &[PathBuf]) -> Result<(), Failure> {
     let mut folders: BTreeMap<String, &Path> = BTreeMap::new();
     for file in files.iter().filter(|file| file.extension().is_some_and(|it| it == "def")) {

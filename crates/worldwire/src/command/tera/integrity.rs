@@ -71,7 +71,7 @@ pub(super) fn run(
             false => "no named message has a counter and checksum".to_owned(),
         };
         if !perhaps.is_empty() {
-            problem += "; these occur only once, and may have both: ";
+            problem += "; these occur only once and may have both: ";
             problem += &listed(perhaps);
         }
         complain(&shown(file), &problem);
@@ -82,7 +82,7 @@ pub(super) fn run(
     if clean && unnamed.is_empty() { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// The target. In a directory, it is the file in which the list is found, named after the patch.
+/// The target. In a directory, the list's file is named after the patch, so that it will be found.
 fn in_folder<'d>(
     target: &Target,
     builds: impl Iterator<Item = &'d Diagnosis>,

@@ -118,7 +118,7 @@ pub(in crate::command) fn diff(
 }
 
 /// Reads a map in any form from a file with a single map, for commands without an option to select
-/// one. Reports problems, and returns false if parts were skipped.
+/// one. Reports problems and returns false if parts were skipped.
 pub(super) fn read_only(file: &Path, common: &Common) -> Result<(CodeMap, bool), Failure> {
     read_choosing(file, None, common, |revisions| {
         let path = shell(file);

@@ -188,7 +188,7 @@ fn without_doubles<'l>(lines: &'l [Line]) -> Vec<Cow<'l, str>> {
         // The best of the other candidates.
         match scores.iter().find(|(_, other)| other != opcode) {
             Some((other, rival)) if other + TIE > *score => {
-                Cow::Owned(format!("# {}; fits {rival}, too\n", text.trim_end()))
+                Cow::Owned(format!("# {}; also fits {rival}\n", text.trim_end()))
             }
             _ => Cow::from(text),
         }
@@ -258,7 +258,7 @@ fn one(
         let (header, title) = (form.bytes(), definition.title());
         let _ = write!(out, "{score:>8.1} {fits:>9} {clean:>9}  {header:>6}  {title}");
         if let Some(taken) = taken {
-            let _ = write!(out, " (the map has it as {taken})");
+            let _ = write!(out, " ({taken} in the map)");
         }
         for (kind, _) in notes {
             let _ = write!(out, " {kind}");
@@ -266,7 +266,7 @@ fn one(
         out.push('\n');
     }
     if tied && !json {
-        let _ = writeln!(out, "  a tie: nothing in the messages tells {} apart", listed(&ties));
+        let _ = writeln!(out, "  a tie: nothing in the messages distinguishes {}", listed(&ties));
     }
     match best {
         Some(best) if tied => {
@@ -313,14 +313,14 @@ mod tests {
         let tie = Line::comment(9, "S_A = 9 # a tie: S_A, S_B".to_owned());
         let lines = [line(5, "S_A", 1.0), line(6, "S_B", 2.0), line(7, "S_A", 3.0), tie];
         let wanted = [
-            "# S_A = 5 # score 1.0; fits 7, too\n",
+            "# S_A = 5 # score 1.0; also fits 7\n",
             "S_B = 6 # score 2.0\n",
             "S_A = 7 # score 3.0\n",
             "# S_A = 9 # a tie: S_A, S_B\n",
         ];
         assert_eq!(without_doubles(&lines), wanted);
         let wanted =
-            ["# S_A = 5 # score 1.0; fits 6, too\n", "# S_A = 6 # score 1.0; fits 5, too\n"];
+            ["# S_A = 5 # score 1.0; also fits 6\n", "# S_A = 6 # score 1.0; also fits 5\n"];
         assert_eq!(without_doubles(&[line(5, "S_A", 1.0), line(6, "S_A", 1.0)]), wanted);
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn run(command: &UruCluster, common: &Common) -> Result<(), Failure> 
             common.note(
                 &shard.shard.to_string_lossy(),
                 &format!(
-                    "the active process hands over the shard to {next}, and becomes a standby"
+                    "the active process is handing over the shard to {next} and becomes a standby"
                 ),
             );
             if shard.json { print_lines(&standbys) } else { Ok(()) }
@@ -58,7 +58,7 @@ pub(crate) fn run(command: &UruCluster, common: &Common) -> Result<(), Failure> 
     }
 }
 
-/// Adds a role to a process that was named with the same key, or another process.
+/// Adds a role to the process that was named with this key, or adds another process.
 fn add(users: &mut Vec<BusUser>, NodeKey { node, key }: &NodeKey, role: Role) {
     match users.iter_mut().find(|user| user.node == *node && user.key == *key) {
         Some(user) => user.roles.push(role),
@@ -101,7 +101,7 @@ fn table(nodes: &[Json]) -> String {
             let _ = write!(out, "  since {}", since(start));
         }
         if let Some(heard) = one["heardMs"].as_u64() {
-            let _ = write!(out, "  heard {heard} ms ago");
+            let _ = write!(out, "  last heard {heard} ms ago");
         }
         out.push('\n');
     }

@@ -25,7 +25,7 @@ const LAUNCHER: &str = "ExternalPatcher";
 
 /// Programs that belong to the launcher, in lower case.
 const LAUNCHERS: [&str; 2] = ["urulauncher.exe", "repair.ini"];
-/// Files that a client has for itself, in lower case.
+/// Files that belong to the client alone, in lower case.
 const OWN: [&str; 4] = ["server.ini", "servers.ini", "unins000.exe", "unins000.dat"];
 /// Formats that gzip cannot make smaller.
 const PACKED: [&str; 6] = ["ogg", "bik", "webm", "jpg", "png", "zip"];
@@ -92,10 +92,10 @@ fn check_shard(folder: &Path) -> Result<(), Failure> {
     }
     let folder = shown(folder);
     let advice = format!("create it, or start the shard once with `worldwire serve uru {folder}`");
-    Err(Failure::Run(format!("there is no directory {folder}; {advice}")))
+    Err(Failure::Run(format!("no directory {folder}; {advice}")))
 }
 
-/// The data directory of a shard, which may not have started yet.
+/// The data directory of a shard that may not have started yet.
 pub(super) fn data_of(shard: &UruShard) -> Result<PathBuf, Failure> {
     let file = shard.shard.join(CONFIG);
     let config = match file.exists() {
@@ -112,13 +112,13 @@ struct Import {
     files: BTreeMap<String, ClientFile>,
     /// The files in the data directory.
     stored: Imported,
-    /// The entries of files that clients can download, by the same name.
+    /// The entries of files that clients can download, by the keys of `files`.
     packed: BTreeMap<String, ManifestEntry<'static>>,
     problems: usize,
 }
 
 impl Import {
-    /// Copies age files for the shard's own use, and returns the names of the ages.
+    /// Copies age files for the shard's own use and returns the names of the ages.
     fn ages(&mut self) -> Result<Vec<String>, Failure> {
         let mut ages = Vec::new();
         for file in self.with_extension("age") {
@@ -142,7 +142,7 @@ impl Import {
         Ok(count)
     }
 
-    /// Stores the other files for download, and writes the manifests. Returns their number.
+    /// Stores the other files for download and writes the manifests. Returns their number.
     fn manifests(&mut self, ages: &[String]) -> Result<usize, Failure> {
         let is_offered = |name: &str| {
             let file_name = name.rsplit('\\').next().unwrap_or_default();

@@ -51,7 +51,7 @@ fn is_for_servers(format: KeyFormat) -> bool {
     }
 }
 
-/// Refuses keys without any secret, and reports those whose own secret is missing.
+/// Refuses keys without any secret and reports those whose own secret is missing.
 fn check_secrets(file: &Path, ring: &KeyRing) -> Result<(), Failure> {
     let is_public =
         |kind: &ServerKind| ring.public(*kind).is_some() && ring.private(*kind).is_none();

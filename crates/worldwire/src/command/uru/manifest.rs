@@ -201,7 +201,7 @@ pub(super) fn md5(bytes: &[u8]) -> String {
     text
 }
 
-/// Packs without a time or a name, so that the same file always gives the same bytes.
+/// Compresses without a time or a name, so that the same file always yields the same bytes.
 pub(super) fn gzip(plain: &[u8], path: &Path) -> Result<Vec<u8>, Failure> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     let packed = encoder.write_all(plain).and_then(|()| encoder.finish());

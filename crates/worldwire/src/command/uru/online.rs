@@ -92,7 +92,7 @@ pub(crate) fn welcome(
     Ok(())
 }
 
-/// Closes the shard to players, or opens it.
+/// Closes the shard to players or opens it.
 pub(crate) fn restrict(
     closed: bool,
     kick: bool,
@@ -104,7 +104,7 @@ pub(crate) fn restrict(
     kicked_shown(kicked.map_or(&[], Vec::as_slice), common);
     let done = match closed {
         true => "only administrators, developers and testers can log in now",
-        false => "everybody can log in now",
+        false => "everyone can log in now",
     };
     common.note(&shard.shard.to_string_lossy(), done);
     if shard.json { print_lines(&answer) } else { Ok(()) }

@@ -18,7 +18,7 @@ pub(crate) fn clear(
     for one in &cleared {
         let count = counted(one["states"].as_u64().unwrap_or_default(), "object state");
         let own = match (with_age, one["ownState"] == true) {
-            (true, true) => ", and that of the age",
+            (true, true) => ", and the age's own state",
             (true, false) => "; the age itself had no state",
             (false, _) => "",
         };

@@ -138,7 +138,7 @@ fn import(
     })
 }
 
-/// Imports another server's vault into a stopped shard, and sets the shard's own ages.
+/// Imports another server's vault into a stopped shard and sets the shard's own ages.
 fn move_in(
     file: &Path,
     from: OtherServer,
@@ -217,7 +217,7 @@ fn move_in(
         &title,
         &format!(
             "0 keys imported, because they are not in this file. Players' clients have the {format} \
-             server's keys in their server.ini, and cannot connect to a server with other keys: run \
+             server's keys in their server.ini and cannot connect to a server with other keys: run \
              `{convert}`"
         ),
     );
@@ -321,7 +321,7 @@ fn fields_shown(shown: &[Json]) -> String {
         let kind = NodeType::NAMES.number(node["NodeType"].as_str().unwrap_or_default());
         let kind = kind.and_then(|kind| u32::try_from(kind).ok()).map(NodeType);
         for field in VaultNode::fields() {
-            // The game's name for a field follows it.
+            // The game's name for a field follows the field.
             let own = field_names(kind).iter().find(|(_, own)| *own == field.name);
             for name in [Some(field.name), own.map(|(name, _)| *name)].into_iter().flatten() {
                 let _ = match &node[name] {

@@ -1,4 +1,4 @@
-//! A client that sends the messages it is given, and collects those it receives.
+//! A client that sends the messages it is given and collects those it receives.
 
 use std::time::Duration;
 

@@ -13,9 +13,9 @@ use super::replay::{Heard, Ours, transaction};
 /// The capabilities follow the register reply here, but precede it on dirtsand. Their compatible
 /// form contains bytes that OpenUru clients take for a message, and these clients expect the
 /// register reply first.
-const CAPS: &str = "ServerCaps behind ClientRegisterReply";
+const CAPS: &str = "ServerCaps after ClientRegisterReply";
 /// Dirtsand keeps no session for a client that loses its connection, so it sends no token.
-const TOKEN: &str = "ServerAddr behind ServerCaps";
+const TOKEN: &str = "ServerAddr after ServerCaps";
 /// Dirtsand answers removals with the number of a different reply; clients accept this.
 const REMOVAL: &str = "VaultRemoveNodeReply where dirtsand sends VaultAddNodeReply";
 /// Ours announces a change before it replies to the request; dirtsand sends both concurrently, in
@@ -37,9 +37,9 @@ pub(crate) struct Sums {
     pub(crate) connections: usize,
     pub(crate) replies: usize,
     pub(crate) notifications: usize,
-    /// How often each difference occurred.
+    /// How many times each difference occurred.
     pub(crate) differences: BTreeMap<&'static str, usize>,
-    /// The real server's numbers of nodes in notifications, and ours.
+    /// The real server's numbers of nodes in notifications and ours.
     nodes: HashMap<u32, u32>,
 }
 
@@ -67,7 +67,7 @@ impl Sums {
     }
 }
 
-/// The kind of a notification, and the nodes it is about.
+/// The kind of a notification and the nodes it is about.
 fn told(message: &Message<'_>) -> Option<(&'static str, Vec<u32>)> {
     let Message::AuthServer(message) = message else { return None };
     Some(match message {

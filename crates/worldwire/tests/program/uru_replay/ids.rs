@@ -1,4 +1,4 @@
-//! The numbers of the real server, and ours for the same things.
+//! Maps the real server's numbers to our numbers for the same things.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,7 +18,7 @@ pub(crate) struct Ids {
     scores: HashMap<u32, u32>,
 }
 
-/// The references below a node, and the known nodes.
+/// The references below a node and the known nodes.
 pub(crate) struct Tree<'t> {
     pub(crate) refs: &'t [NodeRef],
     pub(crate) nodes: &'t HashMap<u32, VaultNode<'static>>,
@@ -142,7 +142,7 @@ impl Ids {
     }
 }
 
-/// The property that distinguishes a node from others below the same one.
+/// The property that distinguishes a node from its siblings.
 fn kind(
     node: &VaultNode<'static>,
 ) -> (Option<NodeType>, Option<i32>, Option<String>, Option<Vec<u8>>) {

@@ -29,7 +29,7 @@ use super::ids::{Ids, Tree};
 const PASSWORD: &str = "fresh";
 /// The owner of players that were on the real shard before the captures began.
 const STRANGER: &str = "stranger";
-/// The time-out for a reply, and the time to wait for anything that is not a reply.
+/// The time-out for a reply and the time to wait for anything that is not a reply.
 const PATIENCE: Duration = Duration::from_secs(10);
 const SETTLING: Duration = Duration::from_millis(60);
 /// Marks our own pings among those of the capture.

@@ -27,7 +27,7 @@ fn created_and_extracted_is_the_same_with_any_number_of_threads() {
         assert_eq!(before, after, "{name}");
     }
     let again = wad(home.path(), &["extract", "1.wad", "-C", "out"]);
-    // Nothing was written; the same with a single existing file.
+    // Nothing was written. A single existing file has the same effect.
     assert_eq!(again.status.code(), Some(2), "files were overwritten");
     let said = String::from_utf8_lossy(&again.stderr).into_owned();
     assert!(said.ends_with("out: nothing was extracted: all files already exist\n"), "{said}");
@@ -41,7 +41,7 @@ fn created_and_extracted_is_the_same_with_any_number_of_threads() {
 fn a_create_that_fails_midway_leaves_nothing() {
     let home = tempdir().unwrap();
     fill(home.path());
-    // Its size can be queried, but its content cannot be read.
+    // The file's size can be queried, but its content cannot be read.
     std::os::unix::fs::symlink("/proc/self/mem", home.path().join("in/z")).unwrap();
     let outcome = wad(home.path(), &["create", "in", "-o", "a.wad"]);
     assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");

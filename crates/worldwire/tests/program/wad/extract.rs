@@ -82,7 +82,7 @@ fn names_that_take_each_others_place_are_told_as_what_they_are() {
     assert_eq!(lines, wanted);
     assert_eq!(fs::read(home.path().join("out/a")).unwrap(), b"first");
     assert_eq!(fs::read(home.path().join("out/folder/in")).unwrap(), b"in");
-    // `test` reports the same.
+    // `test` reports the same problems.
     let told = told(&wad(home.path(), &["test", "a.wad"]), 1);
     let wanted = [
         "A: case: differs only in case from a, which comes first",
@@ -288,7 +288,10 @@ fn names_with_thousands_of_parts_are_refused() {
         assert_eq!(outcome.status.code(), Some(1));
         let both = String::from_utf8([outcome.stdout, outcome.stderr].concat()).unwrap();
         assert!(
-            both.contains("its name is longer than 4095 bytes, 128 parts or 255 bytes in one part"),
+            both.contains(
+                "its name has more than 4095 bytes, more than 128 parts, or a part of more than 255 \
+                 bytes"
+            ),
             "{}",
             both.len()
         );

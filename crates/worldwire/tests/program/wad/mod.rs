@@ -28,12 +28,12 @@ fn wad(folder: &Path, arguments: &[&str]) -> Output {
     program(folder, &[&["ki", "wad"], arguments].concat()).output().unwrap()
 }
 
-/// As [`wad`], with data on standard input.
+/// Like [`wad`], but with data on standard input.
 fn wad_from(input: &[u8], folder: &Path, arguments: &[&str]) -> Output {
     let mut command = program(folder, &[&["ki", "wad"], arguments].concat());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // It may have read enough before the end.
+    // The program may have read enough before the end of its input.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
 }
@@ -71,7 +71,7 @@ fn fill(folder: &Path) {
     fs::write(folder.join("in/x.mp3"), [1, 2, 3]).unwrap();
 }
 
-/// Writes files, and the folders that contain them.
+/// Writes files and the folders that contain them.
 fn put(folder: &Path, files: &[(&str, &str)]) {
     for (name, content) in files {
         let path = folder.join(name);
@@ -97,7 +97,7 @@ fn entry<'f>((name, data): &(&'f str, &[u8])) -> Entry<'f> {
     }
 }
 
-/// As [`craft`], with entries that contain false values.
+/// Like [`craft`], but with entries that contain false values.
 fn craft_with(files: &[(&str, &[u8])], change: impl Fn(&mut [Entry<'_>])) -> Vec<u8> {
     let entries = files.iter().map(entry).collect();
     let mut table = Table { version: 2, flags: 0, entries };

@@ -52,7 +52,7 @@ fn a_device_stays_a_device() {
     let home = tempdir().unwrap();
     let device = home.path().join("null");
     if !mknod(&device, &["c", "1", "3"]) {
-        // Only root may.
+        // Only root can do this.
         return;
     }
     let link = home.path().join("link");
@@ -81,7 +81,7 @@ fn links_to_the_output_stay_valid() {
         (names(&home.path().join("near")), names(&home.path().join("far"))),
         (vec!["link".into()], vec!["file".into()])
     );
-    // A dangling link, and a link to a folder.
+    // A dangling link and a link to a folder.
     fs::remove_file(home.path().join("far/file")).unwrap();
     for force in [&[][..], &["--force"]] {
         let refused = said(&write(home.path(), &[&["-o", "near/link"], force].concat()), 2);

@@ -38,8 +38,8 @@ fn an_interrupted_create_leaves_nothing() {
     }
 }
 
-/// However the program ends, files that have their names are complete; those of a new folder get
-/// their names all at once.
+/// However the program ends, files that have their names are complete. The files of a new folder
+/// get their names all at once.
 #[test]
 fn an_interrupted_extract_leaves_only_whole_files() {
     let home = tempdir().unwrap();
@@ -225,7 +225,7 @@ fn an_archive_that_is_cut_while_it_is_read_is_told() {
     let arguments = ["ki", "wad", "cat", "a.wad", "x", "--decode", "json", "-t", "types.json"];
     let mut cat = program(home.path(), &arguments);
     let cat = cat.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // This waits for the reader.
+    // Opening the FIFO waits for the reader.
     let mut types = fs::OpenOptions::new().write(true).open(&fifo).unwrap();
     fs::OpenOptions::new()
         .write(true)

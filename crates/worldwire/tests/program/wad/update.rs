@@ -41,7 +41,7 @@ fn files_are_replaced_added_removed_and_renamed() {
 #[test]
 fn text_entries_stay_text() {
     let home = tempdir().unwrap();
-    // As `op decode` would write it, but not an object.
+    // A comment like those that `op decode` writes, but without an object.
     let [old, new] = ["old", "new"].map(|word| format!("<!-- worldwire {word} -->\n<Objects/>\n"));
     fs::write(home.path().join("a.wad"), craft(&[("own.xml", old.as_bytes())])).unwrap();
     put(&home.path().join("new"), &[("own.xml", &new)]);
@@ -85,7 +85,10 @@ fn damaged_files_are_not_copied_silently() {
     let update = ["update", "a.wad", "--from", "new", "-o", "b.wad"];
     let text = said(&wad(home.path(), &update), 1);
     assert!(text.contains("a.wad: worse: at byte ") && !text.contains("a.wad: bad: "), "{text}");
-    assert!(text.contains("a.wad: 1 damaged file, nothing was written; replace them"), "{text}");
+    assert!(
+        text.contains("a.wad: nothing was written, because 1 file is damaged; replace it"),
+        "{text}"
+    );
     assert_eq!(names(home.path()), ["a.wad", "new"]);
     let removed = [&update[..], &["--remove", "worse"]].concat();
     assert!(!said(&wad(home.path(), &removed), 0).contains("damaged"));
@@ -104,7 +107,7 @@ fn unknown_versions_are_reported() {
         bytes[5] = version;
         fs::write(home.path().join("a.wad"), &bytes).unwrap();
         let wanted = format!(
-            "a.wad: warning: archive version {version} is unknown, and is read like version 2; the \
+            "a.wad: warning: archive version {version} is unknown and is read like version 2; the \
              known versions are 1 and 2."
         );
         for words in [&["list", "a.wad"][..], &["cat", "a.wad", "a"], &["test", "a.wad"]] {

@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &ClientKi, quiet: bool) -> Result<(), Failure> {
     }
 }
 
-/// Runs the steps in order, and prints their results immediately.
+/// Runs the steps in order and prints their results immediately.
 async fn script(setup: &Setup, steps: &[Step], arguments: &ClientKi) -> Result<(), Failure> {
     let mut session = Session::new(setup, None);
     for step in steps {

@@ -70,7 +70,7 @@ impl<'s> Session<'s> {
                 self.pass = Some(LoginToken { user: *user, ck2: ck2.clone() })
             }
             Step::Validate => {
-                let pass = self.pass.clone().ok_or_else(|| said("needs a login first"))?;
+                let pass = self.pass.clone().ok_or_else(|| said("needs `login` first"))?;
                 self.close().await;
                 // With many clients, the positions would flood the output.
                 let tells = self.number.is_none() && !self.setup.quiet;
@@ -117,7 +117,7 @@ impl<'s> Session<'s> {
                 return Ok(vec![shown]);
             }
             Step::Enter => {
-                let to = self.selected.take().ok_or_else(|| said("needs a select first"))?;
+                let to = self.selected.take().ok_or_else(|| said("needs `select` first"))?;
                 let (client, zone) = Client::enter(&to, &self.setup.settings).await?;
                 self.client = Some(client);
                 return Ok(vec![json!({ "zone": zone.zone, "zoneId": zone.id })]);
@@ -185,7 +185,7 @@ impl<'s> Session<'s> {
     fn arguments(&self) -> Result<String, Problem> {
         let Setup { host, port, account, .. } = self.setup;
         let (Some(pass), Some((account, _))) = (&self.pass, account) else {
-            return Err(said("needs a login first"));
+            return Err(said("needs `login` first"));
         };
         let with = |flag: &str, words: &[&str]| {
             let argument = Argument::named(flag).ok_or_else(|| said("an unknown argument"))?;
@@ -198,7 +198,7 @@ impl<'s> Session<'s> {
         Ok(format!("{login} {}", with("-U", &[&user, pass.ck2.as_str(), &account])?))
     }
 
-    /// Notifications from the server.
+    /// Waits and returns the server's notifications.
     async fn wait(&mut self, time: Duration) -> Result<Vec<Json>, Problem> {
         let end = Instant::now() + time;
         let client = self.client().await?;

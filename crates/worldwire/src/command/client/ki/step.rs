@@ -25,7 +25,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// Its name on the command line.
+    /// The step's name on the command line.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Ping => "ping",

@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &ClientMxo, common: &Common) -> Result<(), Failure>
     })
 }
 
-/// Runs the steps in order, and prints their results immediately.
+/// Runs the steps in order and prints their results immediately.
 async fn one(
     setup: &Arc<Setup>,
     steps: &[Step],
@@ -164,7 +164,7 @@ async fn many(
             }
             let took = began.elapsed();
             match page {
-                // Their views are compared when all of them are done.
+                // The clients' views are compared once all clients are done.
                 Some(_) if outcome.is_ok() => drop(sender.send(session)),
                 _ => session.close().await,
             }

@@ -128,7 +128,7 @@ impl Session {
         Ok(Vec::new())
     }
 
-    /// The client in the world, if there is one. The session must be kept while it is in use.
+    /// The client in the world, if there is one. Keep the session while the client is in use.
     pub(super) const fn take_client(&mut self) -> Option<Client> {
         self.client.take()
     }
@@ -171,7 +171,8 @@ impl Session {
         Ok(())
     }
 
-    /// Waits until somebody says or does something, and returns what; `None` at the given time.
+    /// Waits until somebody says or does something and returns the events, or `None` at the given
+    /// time.
     pub(super) async fn happenings(&self, until: Instant) -> Result<Option<Vec<Json>>, Problem> {
         let mut grace = None;
         loop {
@@ -314,7 +315,7 @@ pub(super) fn shown(step: &Step, values: &[Json], as_json: bool) -> String {
     out
 }
 
-/// The name of a character that does something; otherwise the number of its view.
+/// The name of the acting character or, if it is unknown, the number of its view.
 fn character_of(value: &Json) -> String {
     match value["character"].as_str() {
         Some(name) if !name.is_empty() => printable(name),

@@ -19,7 +19,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// Its name on the command line.
+    /// The step's name on the command line.
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Login => "login",
@@ -124,7 +124,7 @@ pub(crate) fn emotes() -> String {
     lines.join(",\n")
 }
 
-/// The length of a line of the help.
+/// The maximum length of a line of help.
 const MAX_LINE: usize = 90;
 
 #[cfg(test)]

@@ -186,7 +186,7 @@ async fn enter(server: (&str, u16), config: Settings, walks: bool) -> Result<Cli
 }
 
 /// Keeps a client in the world until the given time, and reports why it had to reconnect. Returns
-/// the client, unless it could not reconnect, and how often it reconnected.
+/// the client, unless it could not reconnect, and how many times it reconnected.
 async fn stay(
     mut client: Client,
     host: String,
@@ -222,7 +222,7 @@ fn settings(arguments: &ClientMxo, config: &Settings, uid: u64) -> Settings {
 }
 
 /// The address of the status page: as given, or on the server. Checks that it responds before any
-/// client starts to walk.
+/// client starts walking.
 pub(super) async fn page_of(page: &str, server: &str) -> Result<SocketAddr, Failure> {
     let (host, port) = match page {
         "" => (server.to_owned(), STATUS_PORT),
@@ -237,7 +237,7 @@ pub(super) async fn page_of(page: &str, server: &str) -> Result<SocketAddr, Fail
     Ok(address)
 }
 
-/// Operations that a client could not decode.
+/// Describes the operations that a client could not decode.
 fn unread((count, why): (u64, &Error)) -> String {
     let sections = if count == 1 { "1 section" } else { &format!("{count} sections") };
     format!("{sections} could not be read; the first: {why}; --data must name the server's tables")
@@ -258,7 +258,7 @@ pub(super) fn conditions(arguments: &ClientMxo, number: u64) -> Option<Condition
     is_bad.then_some(Conditions { delay, loss, duplication, reordering, seed })
 }
 
-/// Waits until the world has settled, and reports whether all clients see what they should.
+/// Waits until the world has settled and reports whether all clients see what they should.
 pub(super) async fn at_rest(
     arguments: &ClientMxo,
     address: SocketAddr,
@@ -308,7 +308,8 @@ pub(super) async fn at_rest(
     Ok(is_equal)
 }
 
-/// Whether the server knows the character's position, and the client's view of the other objects.
+/// Compares the client's view of the other objects with the server's. Also returns whether the
+/// server knows the character's position.
 fn differences(visit: &Client, truth: &ExpectedViews) -> Result<(bool, Vec<Difference>), Failure> {
     let mut text = String::new();
     let is_told = visit.with_view(|view| {

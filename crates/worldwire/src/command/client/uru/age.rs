@@ -51,8 +51,8 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Processes a notification, and sends the automatic answers of games. Returns what to print,
-    /// and the events of games.
+    /// Processes a notification and sends the games' automatic answers. Returns what to print, and
+    /// the events of games.
     pub(super) async fn take(
         &mut self,
         game: &Game,
@@ -70,7 +70,7 @@ impl Watcher {
     }
 }
 
-/// The radius of an avatar's circle in feet, and the number of steps around it.
+/// The radius of an avatar's circle in feet and the number of steps around it.
 const RADIUS: f32 = 10.0;
 const ROUND: u16 = 24;
 const SECOND: Duration = Duration::from_secs(1);
@@ -175,8 +175,8 @@ impl InAge {
         self.game.lock(self.lockable(thing), false).await
     }
 
-    /// An object with a lock. Its class is the one that the step names, or else the one with which
-    /// the age's messages named the object, or else that of logic modifiers. Scene objects have no
+    /// An object with a lock. Its class is the one that the step names, otherwise the one that the
+    /// age's messages gave the object, otherwise that of logic modifiers. Scene objects have no
     /// locks.
     fn lockable(&self, thing: &Thing) -> Uoid<'static> {
         let class = match &self.receiver {
@@ -260,7 +260,7 @@ async fn measure(mut notifications: Notifications, delays: Arc<Mutex<Vec<u64>>>)
         let Notification::NetMessage(buffer) = notification else { continue };
         let header = buffer.decode().ok().and_then(|message| message.header().cloned());
         if let Some(sent) = header.and_then(|header| header.transaction_id) {
-            // The clocks of two processes differ by less than a message takes.
+            // The clocks of two processes differ by less than the time that a message takes.
             let delay = now.wrapping_sub(sent).cast_signed().max(0).unsigned_abs().into();
             delays.lock().unwrap_or_else(PoisonError::into_inner).push(delay);
         }
@@ -285,12 +285,12 @@ fn micros() -> u32 {
     u32::try_from(now.as_micros() & u128::from(u32::MAX)).unwrap_or(0)
 }
 
-/// The class of scene objects, whose states change.
+/// The class of scene objects. Their states change.
 pub(super) const SCENE_OBJECT: u16 = 0x01;
 /// The class of logic modifiers, such as levers: the objects that clients lock.
 const LOGIC_MODIFIER: u16 = 0x2d;
 
-/// An object by its name, which may include its class. Otherwise, the object has this class.
+/// The object that a step names. If the step does not state the class, `class` is used.
 fn object(thing: &Thing, class: u16) -> Uoid<'static> {
     let Thing { name, sequence, flags, class: given } = thing;
     let (sequence_number, flags) = (SequenceNumber(*sequence), LocationFlags(*flags));

@@ -1,4 +1,4 @@
-//! Load generation with many clients, and the server's response times.
+//! Load generation with many clients and the server's response times.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// The latency of messages from walking avatars to other clients.
 const DELIVERY: &str = "delivery";
 
-/// The number of clients that have tried to connect, and of those that succeeded.
+/// The number of clients that have tried to connect and of those that succeeded.
 #[derive(Clone, Copy, Debug, Default)]
 struct Connected {
     tried: u32,
@@ -200,7 +200,7 @@ impl Pause {
     }
 }
 
-/// The steps that run once, and those that repeat.
+/// The steps that run once and those that repeat.
 fn parts(steps: &[Step]) -> (&[Step], &[Step]) {
     let at = |wanted: &Step| steps.iter().position(|step| step == wanted);
     match at(&Step::Again) {
@@ -244,7 +244,7 @@ fn rows(all: &mut Measured, steps: &[Step], seconds: f64) -> Vec<Json> {
 fn table(rows: &[Json]) -> String {
     let mut out = format!(
         "{:14}{:>9}{:>8}{:>10}{:>10}{:>10}{:>10}{:>10}\n",
-        "step", "count", "failed", "per s", "p50 ms", "p90 ms", "p99 ms", "most ms"
+        "step", "count", "failed", "per s", "p50 ms", "p90 ms", "p99 ms", "max ms"
     );
     for row in rows {
         let rate =

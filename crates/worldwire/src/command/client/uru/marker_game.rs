@@ -1,4 +1,4 @@
-//! Marker games and their vault nodes, by which players find and share them.
+//! Marker games and the vault nodes through which players find and share them.
 
 use serde_json::{Value as Json, json};
 use worldwire_client::uru::games::PlayError;
@@ -41,7 +41,7 @@ impl Session<'_> {
         Ok(values)
     }
 
-    /// Opens a marker game by its template, or by the name of a MarkerGame node that the player has.
+    /// Opens a marker game by its template or by the name of a MarkerGame node that the player has.
     pub(super) async fn open_marker_game(&mut self, name: &str) -> Result<Vec<Json>> {
         let template = match Uuid::parse(name) {
             Some(template) => template,
@@ -50,7 +50,7 @@ impl Session<'_> {
         self.age()?.open_markers(template).await
     }
 
-    /// The template of a marker game below the player's node, which includes the inbox.
+    /// The template of a marker game below the player's node, including those in the inbox.
     async fn template_named(&mut self, name: &str) -> Result<Uuid> {
         let player = self.player;
         let mirror = VaultMirror::fetch(self.auth().await?, player).await?;

@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &ClientUru, common: &Common) -> Result<(), Failure>
     }
 }
 
-/// Runs the steps in order, and prints their results immediately.
+/// Runs the steps in order and prints their results immediately.
 async fn script(setup: &Setup, steps: &[Step], arguments: &ClientUru) -> Result<(), Failure> {
     let mut session = Session::new(setup);
     for step in steps {

@@ -50,9 +50,9 @@ pub(super) fn shard(arguments: &ClientUru) -> Result<Shard, Failure> {
     Ok(shard)
 }
 
-/// The `server.ini` lines for clients of the shard in a directory and, if it is running, the
-/// address on which it listens, which may differ from the configured one: options and the system
-/// can change it.
+/// The `server.ini` lines for clients of the shard in a directory and, if the shard is running, the
+/// address that it listens on. Options and the system can make that address differ from the
+/// configured one.
 fn of_folder(folder: &Path) -> Result<(String, Option<SocketAddr>), Failure> {
     let asked = Admin::ask_running(folder, Request::ServerIni);
     // A shard of an older version does not know this request.

@@ -23,18 +23,18 @@ use super::play_step::{GAMES, PlayStep};
 
 /// The points of a player who has never played Heek.
 const FIRST_POINTS: u32 = 100;
-/// How long to wait for the answer to a change of a marker game. Servers answer it as soon as it is
+/// How long to wait for the answer to a marker game change. Servers answer as soon as the change is
 /// stored, or never.
 const EDIT_PATIENCE: Duration = Duration::from_secs(5);
 /// The table that game clients use for VarSync. For other games, they use 0.
 const VAR_SYNC_TABLE: u32 = 255;
 
 impl PlayStep {
-    /// Why a server may not answer the step: it drops what it does not accept.
+    /// Why a server may not answer the step: it drops requests that it does not accept.
     pub(super) fn no_answer(&self) -> Option<&'static str> {
         Some(match self {
             Self::TouchDoor | Self::SolveDoor => "servers ignore a second start within a second",
-            Self::PlayRound(_) => "two players must sit at the table, and choose",
+            Self::PlayRound(_) => "two players must sit at the table and choose",
             Self::StandUp => "you are not sitting at the table",
             step if step.is_edit() => "only the creator of a marker game can change it",
             _ => return None,
@@ -176,7 +176,7 @@ impl InAge {
         answer
     }
 
-    /// Creates a marker game, and returns its template as well.
+    /// Creates a marker game and returns its template as well.
     pub(super) async fn create_markers(
         &mut self,
         name: &str,
@@ -195,7 +195,7 @@ impl InAge {
         self.entered().await
     }
 
-    /// Starts the blue spiral, and waits until all signs have been shown.
+    /// Starts the blue spiral and waits until all signs have been shown.
     async fn touch_door(&mut self, door: u32) -> Result<Vec<Json>> {
         self.games()?.blue_spiral(door)?.start()?;
         let is_it = |body: &_| matches!(body, GameBody::BlueSpiralServer(Spiral::GameStarted(_)));
@@ -264,8 +264,8 @@ impl InAge {
         if sits { Ok(values) } else { Err(PlayError::SeatTaken(seat).into()) }
     }
 
-    /// Plays a round of Heek: chooses as soon as the buttons are open, and waits until they open
-    /// again, or another player has left.
+    /// Plays a round of Heek: chooses as soon as the buttons are open, then waits until they open
+    /// again or another player has left.
     async fn play_round(&mut self, choice: HeekChoice) -> Result<Vec<Json>> {
         let table = self.games()?.last(GameType::Heek)?;
         let mut values = Vec::new();
@@ -366,7 +366,7 @@ impl InAge {
         Ok(self.until(request, found).await?.0)
     }
 
-    /// Sends what is queued, and processes notifications until `found` returns something. Returns
+    /// Sends what is queued and processes notifications until `found` returns something. Returns
     /// what to print as well.
     async fn until<T>(
         &mut self,
@@ -398,7 +398,7 @@ impl InAge {
     }
 }
 
-/// The message of an event, if it is from this game.
+/// An event's message, if it comes from this game.
 fn on(event: &PlayEvent, game: u32) -> Option<&GameBody<'static>> {
     match event {
         PlayEvent::Message { game_id, body, .. } if *game_id == game => Some(body),
@@ -406,12 +406,12 @@ fn on(event: &PlayEvent, game: u32) -> Option<&GameBody<'static>> {
     }
 }
 
-/// The name of a type of game in steps.
+/// The name of a game type in steps.
 fn game_name(game: GameType) -> &'static str {
     GAMES.iter().find(|(_, of)| *of == game).map_or("", |(name, _)| name)
 }
 
-/// The types of games, and those that the player is in.
+/// The game types and the games that the player is in.
 fn listed(games: &PlayerGames) -> Vec<Json> {
     let types = GameType::ALL.iter();
     let types =

@@ -10,13 +10,13 @@ use super::step::{Argument, Misfit, Words, arguments, steps};
 
 steps! {
     PlayStep in PLAY_STEPS;
-    Games = "games" "", "list the games that the shard announces, and those you are in";
+    Games = "games" "", "list the games that the shard announces and the games you are in";
     JoinGame(GameType, Option<u32>) = "join-game" "GAME [TABLE]",
         "join a common game [default table: 255 for var-sync, else 0]";
     LeaveGame(GameType) = "leave-game" "GAME", "leave a game";
-    TouchDoor = "touch-door" "", "start the blue spiral, or restart it";
-    PressCloth(u8) = "press-cloth" "CLOTH", "press a cloth of the blue spiral, 0 to 6";
-    SolveDoor = "solve-door" "", "start the blue spiral, and press the cloths in the order shown";
+    TouchDoor = "touch-door" "", "start or restart the blue spiral";
+    PressCloth(u8) = "press-cloth" "CLOTH", "press a cloth in the blue spiral game, 0 to 6";
+    SolveDoor = "solve-door" "", "start the blue spiral and press the cloths in the order shown";
     Sit(u8, Option<u32>) = "sit" "SEAT [POINTS]",
         "sit down at the Heek table, in seat 0 to 4 [default points: 100]";
     Choose(HeekChoice) = "choose" "CHOICE", "choose rock, paper or scissors";
@@ -31,7 +31,7 @@ steps! {
     CreateMarkerGame(String, Option<MarkerGameType>) = "create-marker-game" "NAME [TYPE]",
         "create a marker game, quest or cgz, and a vault node for it";
     OpenMarkerGame(String) = "open-marker-game" "NAME",
-        "open and play a marker game that you have in the vault, by name or template";
+        "open and play a marker game from your vault, by name or template";
     Markers = "markers" "", "list the markers";
     AddMarker(f64, f64, f64, String) = "add-marker" "X Y Z TEXT", "add a marker in this age";
     RenameMarker(u32, String) = "rename-marker" "MARKER TEXT", "change a marker's text";
@@ -45,7 +45,7 @@ steps! {
     DeleteMarkerGame = "delete-marker-game" "", "delete the marker game";
 }
 
-/// The names of games in steps. Those in `shard.toml` have underscores, and are accepted too.
+/// The names of games in steps. The names in `shard.toml`, with underscores, are accepted too.
 pub(super) const GAMES: &[(&str, GameType)] = &[
     ("blue-spiral", GameType::BlueSpiral),
     ("climbing-wall", GameType::ClimbingWall),
@@ -86,7 +86,7 @@ arguments! {
     });
 }
 
-/// What is wrong with a word that is not one of these.
+/// Describes what is wrong with a word that is not among the known ones.
 fn one_of<T>(what: &str, word: &str, known: &[(&str, T)]) -> String {
     let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
     match nearest(word, names.iter().copied()) {

@@ -59,7 +59,7 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// A session that prints no events, but measures how long steps take.
+    /// A session that prints no events but measures how long steps take.
     pub(super) fn measuring(setup: &'s Setup) -> Self {
         Self { measures: true, ..Self::new(setup) }
     }

@@ -87,13 +87,13 @@ fn sentence(value: &Json) -> Option<String> {
                 }
                 None => format!("player {player} moves"),
             },
-            "Lock" if value["granted"] == true => format!("the lock of {object} is granted"),
-            "Lock" => format!("the lock of {object} is refused: another player has it"),
+            "Lock" if value["granted"] == true => format!("the lock on {object} is granted"),
+            "Lock" => format!("the lock on {object} is refused: another player holds it"),
             "Owner" if value["owner"] == true => {
-                "this client answers for the age's objects".to_owned()
+                "this client is responsible for the age's objects".to_owned()
             }
-            "Owner" => "another client answers for the age's objects".to_owned(),
-            "AllThere" => "all states of the age have arrived".to_owned(),
+            "Owner" => "another client is responsible for the age's objects".to_owned(),
+            "AllThere" => "all of the age's states have arrived".to_owned(),
             _ => return None,
         });
     }
@@ -296,7 +296,7 @@ mod tests {
             ),
             (
                 json!({"seen": "Lock", "object": "Lever@00780022", "granted": false}),
-                Some("the lock of Lever@00780022 is refused: another player has it"),
+                Some("the lock on Lever@00780022 is refused: another player holds it"),
             ),
             (
                 json!({"told": "ServerCaps", "words": [3, 1 << 8]}),
@@ -310,7 +310,7 @@ mod tests {
                 json!({"told": "NodeAdded", "parent": 5, "child": 6, "owner": 7}),
                 Some("vault node 6 has been added to 5"),
             ),
-            // A result of a step.
+            // A step's result is not an event.
             (json!({"player": 7, "name": "Ann"}), None),
         ] {
             assert_eq!(sentence(&value).as_deref(), wanted, "{value}");

@@ -1,4 +1,4 @@
-//! The steps of a script, and how they are written.
+//! The steps of a script and how they are written.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -66,7 +66,7 @@ steps! {
     Players = "players" "", "list the account's players";
     CreatePlayer(String, String) = "create-player" "NAME SHAPE", "create a player, male or female";
     SetPlayer(String) = "set-player" "PLAYER",
-        "select a player, by name or ID; 0 selects none";
+        "select a player by name or ID; 0 selects none";
     DeletePlayer(String) = "delete-player" "PLAYER", "delete a player";
     Vault(Option<Node>) = "vault" "[NODE]",
         "show the tree below a node [default: the player's]";
@@ -88,9 +88,9 @@ steps! {
         "make an age public or private, by its AgeInfo node";
     Scores(Node, String) = "scores" "OWNER NAME", "show the scores of a node";
     HighScores(Node, u32, String) = "high-scores" "OWNER COUNT NAME",
-        "show the best scores with this name; owner 0 means everybody's";
+        "show the best scores with this name; owner 0 means all owners";
     CreateScore(Node, String, u32, i32) = "create-score" "OWNER NAME TYPE POINTS",
-        "create a score: 0 fixed, 1 accumulative, 2 may be negative";
+        "create a score; type 0 is fixed, 1 accumulates, 2 may be negative";
     AddPoints(u32, i32) = "add-points" "SCORE POINTS", "add points to a score";
     SetPoints(u32, i32) = "set-points" "SCORE POINTS", "set a fixed score";
     TransferPoints(u32, u32, i32) = "transfer-points" "SCORE SCORE POINTS",
@@ -100,14 +100,14 @@ steps! {
     Enter(String, Option<Uuid>) = "enter" "FILENAME [INSTANCE]",
         "enter an age [default instance: the first public one]";
     Say(String) = "say" "TEXT", "say something to everyone in the age";
-    Walk(u64) = "walk" "SECONDS", "walk in a circle, and print what happens";
+    Walk(u64) = "walk" "SECONDS", "walk in a circle and print what happens";
     Lock(Thing) = "lock" "OBJECT",
-        "request the lock of an object, named as printed: NAME@PAGE [default class: the one seen, or 2d]";
+        "request the lock on an object, named as printed: NAME@PAGE [default class: the one seen, or 2d]";
     Release(Thing) = "release" "OBJECT", "release the lock";
     SetState(Thing, String, Vec<(String, Json)>) =
         "set-state" "OBJECT DESCRIPTOR VARIABLE=VALUE...", "change the state of an object";
     Leave = "leave" "", "leave the age";
-    Logout = "logout" "", "disconnect; the next login connects again";
+    Logout = "logout" "", "disconnect; the next login reconnects";
     Ping = "ping" "", "wait for an echo from the auth server";
     Wait(Duration) = "wait" "SECONDS", "print what happens in the age and in the vault";
     Again = "again" "", "with --count: repeat the following steps";
@@ -196,11 +196,11 @@ impl Step {
 /// The words of a step that are not parsed yet.
 pub(super) struct Words<'w>(&'w [String]);
 
-/// Why words are not the arguments of a step.
+/// Why words cannot be a step's arguments.
 pub(super) enum Misfit {
     /// There are too many or too few, or one is not among those that the help lists.
     Form,
-    /// A word has a problem of its own.
+    /// One word is invalid, for this reason.
     Word(String),
 }
 

@@ -2,7 +2,7 @@
 proto.fields = fields
 proto.experts = { UNREAD }
 
--- Exports name the family in the interface; other plain streams are dissected with "Decode As".
+-- Exports name the family in the interface; other unencrypted streams are dissected with "Decode As".
 local function is_ours(tvb, pinfo, tree)
     local interface = interface_name()
     if not interface or interface.value ~= "worldwire-" .. PREFIX then return false end

@@ -62,7 +62,7 @@ local function show(tvb, pinfo, tree, at, length)
     while stop - from > 1 do
         local service, order = tvb(from, 1):uint(), tvb(from + 1, 1):uint()
         local count = stop - from >= 4 and tvb(from + 2, 2):le_uint() or 0
-        -- The first message of a large frame may be longer than its length can express.
+        -- The first message of a large frame may be longer than its length field can express.
         local is_bound = head == 8 and from == body + 4 and stop - from > 65536
         if count < 4 or from + count > stop then
             if not is_bound then

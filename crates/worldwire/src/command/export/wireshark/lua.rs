@@ -8,7 +8,7 @@ use worldwire_core::Names;
 /// Tables of data as Lua source code.
 ///
 /// A Lua function can have at most 200 local variables and a limited number of constants, so the
-/// tables are fields of a few variables, and are filled piece by piece.
+/// tables are fields of a few variables and are filled piece by piece.
 #[derive(Default)]
 pub(super) struct Lua {
     out: String,

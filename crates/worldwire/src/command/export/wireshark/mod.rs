@@ -23,14 +23,14 @@ struct Part {
     prefix: &'static str,
     /// Its name in Wireshark's columns.
     title: &'static str,
-    /// As Lua: a list of `tcp` and `udp`.
+    /// A Lua list of `tcp` and `udp`.
     transports: &'static str,
     /// Its definitions, as Lua.
     tables: String,
-    /// What reads its packets.
+    /// The Lua code that reads its packets.
     code: &'static str,
     messages: usize,
-    /// Messages of which a part is shown as bytes, because only code describes it.
+    /// Messages with a part that is shown as bytes because only code describes it.
     opaque: Vec<String>,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn run(arguments: &ExportWireshark, common: &Common) -> Result<(), Fa
     if !common.quiet {
         say(format_args!("{} described", counted(part.messages, "message")));
         for name in &part.opaque {
-            complain(name, "a part of it is shown as bytes");
+            complain(name, "partly shown as bytes");
         }
     }
     if clean { Ok(()) } else { Err(Failure::Input) }

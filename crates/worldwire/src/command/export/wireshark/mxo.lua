@@ -90,7 +90,7 @@ local function packet(state, tree, side)
         if kind == 4 then
             at = rpc_lists(state, at + 1, section, side)
         elseif kind == 3 then
-            -- Only the connection's history tells where objects end, and what they are.
+            -- Only the connection's history shows where objects end and what they are.
             add_span(state, section, "objects", "bytes", at, at, state.stop - at, state.stop)
             at = state.stop
         else
@@ -102,7 +102,7 @@ local function packet(state, tree, side)
     return kinds
 end
 
--- The kinds of packets that are never encrypted, by the bytes that they begin with.
+-- The kinds of packets that are never encrypted, by their first bytes.
 local PLAIN = {
     { "Hello", "\0\0\0\0\0\0\3\8\0\0\0", { { "characterUid", "u8" }, { "unknown", "u8" },
         { "encryptedSession", { "x", "bytes", 16 } } }, 43 },
@@ -117,7 +117,7 @@ local function plain(tvb)
     end
 end
 
--- The channel of each TCP conversation, by the first opcode of its client.
+-- The channel of each TCP conversation, by its client's first opcode.
 local channels = {}
 
 -- A message of the auth or margin channel, without its length: one per segment of an export.

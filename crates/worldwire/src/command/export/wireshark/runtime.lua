@@ -1,12 +1,12 @@
 -- What all families share: fields, reading by layout, and the packets of a stream.
 --
 -- A layout is a string for a number ("u4": unsigned, 4 bytes; i, h, f, b: signed, hexadecimal, float,
--- boolean) or a table whose first entry says what it is. Sizes and offsets are in bytes.
+-- boolean) or a table whose first entry names its kind. Sizes and offsets are in bytes.
 
 local TRUTH = { [0] = "false", [1] = "true" }
 local MAX_ELEMENTS = 65536
 
--- The bits that two numbers share. Versions of Lua differ in their libraries for this.
+-- The bits that two numbers share. Lua versions have different libraries for this.
 local function common(first, second)
     local shared, place = 0, 1
     while first > 0 and second > 0 do
@@ -16,11 +16,11 @@ local function common(first, second)
     return shared
 end
 
--- Raised where the bytes of a message end too early, and where they do not fit the layout.
+-- Raised where a message's bytes end too early or do not fit the layout.
 local INCOMPLETE = {}
 local function unfit(why) error({ why = why }, 0) end
 
--- The values of a table, in the order of their keys: the abbreviations of fields depend on it.
+-- The values of a table in key order, on which field abbreviations depend.
 local function ordered(values)
     local keys = {}
     for key in pairs(values) do keys[#keys + 1] = key end
@@ -32,8 +32,8 @@ local function ordered(values)
     end
 end
 
--- Display fields, by name and kind. A name that occurs with values of several classes has a suffix in
--- all classes but the first, because a filter can compare values of one class only.
+-- Display fields, by name and kind. If a name has values of several classes, all classes but the first
+-- add a suffix, because a filter can compare values of only one class.
 local fields, known, classes = {}, {}, {}
 local CLASS = { u = "number", i = "number", h = "number", b = "number", e = "number", E = "number",
     g = "number", f = "float", text = "text", bytes = "bytes", guid = "guid", ipv4 = "ipv4", group = "group" }
@@ -75,7 +75,7 @@ local function field(name, kind, size, names)
     return new
 end
 
--- The shortest digits that give the same number again.
+-- The fewest digits that represent the same number.
 local function shortest(number, is_single)
     if number ~= number then return "NaN" end
     local least, most = 15, 17
@@ -368,7 +368,7 @@ function READ.m(state, at, name, layout, tree, label)
     return stop
 end
 
--- A part with a length of its own, in which a layout can extend to the end.
+-- A part with its own length, in which a layout can extend to the end.
 function READ.n(state, at, name, layout, tree)
     local length = count_at(state, at, layout[2]) * layout[3]
     local from = at + layout[2]
@@ -401,7 +401,7 @@ end
 read = function(state, at, name, layout, tree, label, scope)
     if type(layout) == "string" then
         if layout == "tail" or layout == "opaque" then
-            -- Where an opaque field ends is not known, so the rest of the message is shown.
+            -- The end of an opaque field is unknown, so the rest of the message is shown.
             local shown = layout == "tail" and name or "rest"
             add_span(state, tree, shown, "bytes", at, at, state.stop - at, state.stop)
             state.is_opaque = layout == "opaque"
@@ -412,7 +412,7 @@ read = function(state, at, name, layout, tree, label, scope)
     return READ[layout[1]](state, at, name, layout, tree, label, scope)
 end
 
--- Registers the fields of a layout, which must happen before the first packet.
+-- Registers a layout's fields. This must happen before the first packet.
 local declare
 local function declare_fields(entries)
     for _, entry in ipairs(entries) do declare(entry[1], entry[2]) end
@@ -502,7 +502,7 @@ local function begin(tvb, pinfo, tree, at, length, name)
     return item
 end
 
--- Reads the fields of a message, and shows what is left of it.
+-- Reads a message's fields and shows the remaining bytes.
 local function fill(state, at, layout, item)
     local stop, why = attempt(record, state, at, layout, item, {})
     if not stop then

@@ -22,7 +22,7 @@ fn list(fields: &[FieldInfo], lua: &mut Lua, depth: usize) -> (String, bool) {
         entries.push(format!("{{ {}, {layout} }}", Lua::quoted(field.name)));
         is_whole &= whole;
         if layout == OPAQUE {
-            // Where the rest begins is not known.
+            // The position of the rest is unknown.
             break;
         }
     }

@@ -174,7 +174,7 @@ for message in ordered(MESSAGES) do
     if message[3] then declare_tera(message[3]) end
 end
 
--- The key exchange at the start: the server's hello, then two keys of each side.
+-- The key exchange at the start: the server's hello, then two keys from each side.
 local KEYS = { client = 256, server = 260 }
 local starts = {}
 
@@ -186,7 +186,7 @@ local function measure(tvb, at, pinfo)
         known = { client = 0, server = 0 }
         starts[stream_number] = known
     end
-    -- A later pass sees the same packets again.
+    -- Later passes see the same packets again.
     local key = pinfo.number .. ":" .. at
     if known[key] == nil then
         local taken = known[side]

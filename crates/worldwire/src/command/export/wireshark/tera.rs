@@ -56,8 +56,8 @@ pub(super) fn part(definitions: &Definitions) -> Result<Part, Failure> {
     })
 }
 
-/// The fields of a scope; `None` if the position of one depends on the fields before it, or if they are
-/// nested too deeply.
+/// The fields of a scope. `None` if a field's position depends on the fields before it, or if the
+/// fields are nested too deeply.
 fn fields(plan: &Plan, fields: &[Field], depth: usize) -> Option<String> {
     if depth > MAX_DEPTH {
         return None;

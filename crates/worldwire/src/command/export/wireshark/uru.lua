@@ -17,7 +17,7 @@ local function known_stream()
     return streams[number]
 end
 
--- The setup step at this place: its name and layout.
+-- The setup step at this position: its name and layout.
 local function step(tvb, at, pinfo)
     local known, side = known_stream(), sender(pinfo)
     local key = pinfo.number .. ":" .. at

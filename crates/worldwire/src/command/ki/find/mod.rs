@@ -21,7 +21,7 @@ use crate::command::work;
 use crate::output::{Failure, complain, counted, print, printable, say, spent};
 use crate::types;
 
-/// The name that filters look for fields under.
+/// The name under which filters look for fields.
 const FIELDS: &str = "fields";
 /// The kind of name that a class has in a filter.
 const KIND: &str = "class";
@@ -207,7 +207,7 @@ impl Search<'_> {
     }
 }
 
-/// The objects in a file: the file is one, contains some in XML, or neither.
+/// The objects in a file. The file can be an object itself, contain some in XML, or contain none.
 pub(super) fn objects<'b>(
     input: &'b Input<'_>,
     loader: &'b mut Loader<'_>,
@@ -241,9 +241,8 @@ pub(super) fn is_xml(bytes: &[u8]) -> bool {
     text.starts_with(b"<") && head.windows(ROOT.len()).any(|part| part == ROOT)
 }
 
-/// The filter with each `class Name`, as classes are called, as the single word `class.Name`, which
-/// filters treat as a message name, and with each `class is Name` as a test of the object's own
-/// class.
+/// Rewrites a filter. Each `class Name` becomes the single word `class.Name`, which filters treat
+/// as a message name, and each `class is Name` becomes a test of the object's own class.
 fn with_classes(filter: &str) -> String {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '*' | '$' | '.' | ':');
     let mut out = String::with_capacity(filter.len());
@@ -274,7 +273,7 @@ fn with_classes(filter: &str) -> String {
     out
 }
 
-/// How long a text in quotes is.
+/// The length of a quoted text.
 fn quoted(text: &str, is_raw: bool) -> usize {
     let mut is_escaped = false;
     for (at, c) in text.char_indices().skip(1) {

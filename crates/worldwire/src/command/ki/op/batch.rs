@@ -1,4 +1,4 @@
-//! Converting several inputs, each to a file of its own.
+//! Converting several inputs, each to a separate file.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -12,19 +12,19 @@ use crate::command::memory::Memory;
 use crate::command::work;
 use crate::output::{Failure, LastFolder, NewFolder, complain, counted, say, spent};
 
-/// What became of one input.
+/// The outcome for one input.
 pub(super) enum Converted {
-    /// It has no result.
+    /// The input has no result.
     Passed,
-    /// Its result would be the same as before.
+    /// The result would be the same as before.
     Unchanged,
     /// The problems; those with an empty text have been reported.
     Failed(Vec<String>),
-    /// The result, and whether it is complete.
+    /// The result and whether it is complete.
     Done(Vec<u8>, bool),
 }
 
-/// What became of all inputs.
+/// The outcome for all inputs.
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) done: u64,
@@ -55,7 +55,7 @@ impl Counts {
         bytes
     }
 
-    /// Prints the counts. If some inputs failed, the command does.
+    /// Prints the counts. Fails if some inputs failed.
     pub(super) fn conclude(&self, verb: &str, start: Instant, quiet: bool) -> Result<(), Failure> {
         let Self { done, passed, unchanged, existing, failed, bytes } = self;
         if !quiet {

@@ -27,7 +27,7 @@ use crate::types;
 
 /// The maximum number of files decoded at the same time; their results are kept in order.
 const BATCH: usize = 64;
-/// Inputs decoded at the same time have at most this many bytes in total, or are a single one.
+/// Inputs decoded at the same time have at most this many bytes in total, unless there is only one.
 const BATCH_BYTES: u64 = 64 << 20;
 /// Larger objects are written while they are read.
 const LARGE: usize = 4 << 20;
@@ -130,7 +130,7 @@ impl Work<'_> {
     /// Decodes several inputs to standard output, in order.
     fn as_lines(&self, inputs: &[Input<'_>]) -> Result<Counts, Failure> {
         if self.arguments.to == KiObjectForm::Xml {
-            let message = "XML of several files needs --output with a directory".to_owned();
+            let message = "to write several files as XML, use --output with a directory".to_owned();
             return Err(Failure::Run(message));
         }
         let pool = work::pool(self.arguments.threads)?;
@@ -200,7 +200,7 @@ impl Work<'_> {
         }
     }
 
-    /// The stream of an input, and its format. Objects in XML are encoded first if the user named
+    /// The stream of an input and its format. Objects in XML are encoded first if the user named
     /// the file; those that were found stay text, so that a directory can be encoded back to the
     /// same files.
     fn stored<'b>(

@@ -30,7 +30,9 @@ pub(super) fn run(arguments: &KiOpEncode, common: &Common) -> Result<(), Failure
         }
         let folder = arguments.target.output.as_deref();
         let Some(folder) = folder.filter(|_| !arguments.target.is_stdout()) else {
-            return Err(Failure::Run("several files need --output with a directory".to_owned()));
+            return Err(Failure::Run(
+                "to write several files, use --output with a directory".to_owned(),
+            ));
         };
         several(&encoder, inputs, folder, arguments, common)
     })

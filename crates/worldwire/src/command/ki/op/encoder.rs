@@ -63,7 +63,7 @@ enum Text<'t> {
         text: &'t str,
         stream: Option<Stream>,
     },
-    /// Something else; with the reason, if it resembles `decode` output.
+    /// Something else, with the reason if it resembles `decode` output.
     Other(Option<String>),
 }
 
@@ -232,7 +232,7 @@ impl<'e> Encoder<'e> {
         self.write(subject, self.classes()?, object, stream).map(|(bytes, _)| bytes)
     }
 
-    /// The bytes of an object in XML, and their format.
+    /// The bytes of an object in XML and their format.
     ///
     /// # Errors
     /// Those of [`Self::named`].

@@ -59,7 +59,7 @@ impl Guess<'_> {
         if ways.is_empty() {
             complain(
                 subject,
-                "no combination of flags, mask and form decodes it as an object of the type list",
+                "no combination of flags, mask and form decodes it as an object in the type list",
             );
             return Err(Failure::Input);
         }

@@ -16,18 +16,19 @@ use crate::input::map::{self, Bytes};
 use crate::input::{self, title};
 use crate::output::{Failure, complain, shown};
 
-/// A file to read, and the name of its result below the output directory.
+/// A file to read and the name of its result below the output directory.
 pub(crate) struct Input<'a> {
     place: Place<'a>,
     pub(crate) name: PathBuf,
-    /// It was found in a directory or an archive, so it is skipped if it is not an object.
+    /// Whether it was found in a directory or an archive. It is then skipped if it is not an
+    /// object.
     pub(crate) is_found: bool,
 }
 
 /// The location of an input.
 enum Place<'a> {
     File(PathBuf),
-    /// It came from standard input.
+    /// The input came from standard input.
     Held(&'a [u8]),
     Entry {
         path: &'a Path,
@@ -37,7 +38,7 @@ enum Place<'a> {
 }
 
 impl Input<'_> {
-    /// Its name in messages and in output.
+    /// The input's name in messages and in output.
     pub(crate) fn subject(&self) -> String {
         match &self.place {
             Place::File(path) => path.display().to_string(),
@@ -46,7 +47,7 @@ impl Input<'_> {
         }
     }
 
-    /// Its name in the archive that contains it.
+    /// The input's name in the archive that contains it.
     pub(crate) fn entry_name(&self) -> Option<&str> {
         match &self.place {
             Place::Entry { entry, .. } if self.is_found => str::from_utf8(&entry.name).ok(),
@@ -54,7 +55,7 @@ impl Input<'_> {
         }
     }
 
-    /// Whether both have the same name in the same archive.
+    /// Whether both inputs have the same name in the same archive.
     fn is_twin(&self, other: &Self) -> bool {
         match (&self.place, &other.place) {
             (Place::Entry { archive, .. }, Place::Entry { archive: others, .. }) => {
@@ -75,7 +76,7 @@ impl Input<'_> {
         }
     }
 
-    /// Its bytes; `None` for a file of an archive that is not downloaded yet.
+    /// The input's bytes; `None` for a file of an archive that is not downloaded yet.
     pub(crate) fn read<'b>(
         &'b self,
         loader: &'b mut Loader<'_>,
@@ -132,13 +133,13 @@ struct Sources {
 }
 
 enum Part {
-    /// Paths, and whether they were found.
+    /// Each file's path, its name, and whether it was found in a directory or by a pattern.
     Files(Vec<(PathBuf, PathBuf, bool)>),
     /// Standard input.
     Held(Bytes),
     /// All files of the archive with this index.
     Archive(usize),
-    /// The file of this name in it.
+    /// The file with this name in that archive.
     Entry(usize, String),
 }
 
@@ -269,7 +270,7 @@ pub(crate) fn matching(pattern: &Path) -> Result<Vec<PathBuf>, Failure> {
     let glob = GlobBuilder::new(&text).literal_separator(true).build();
     let glob = glob.map_err(|error| Failure::Run(error.to_string()))?.compile_matcher();
     let mut files = input::files(&fixed_part(pattern), &complain)?;
-    // `*.xml` is in this directory.
+    // A pattern such as `*.xml` matches files in the current directory.
     files.retain(|found| {
         glob.is_match(found.strip_prefix(".").unwrap_or(found)) || glob.is_match(found)
     });
@@ -282,9 +283,9 @@ pub(crate) fn matching(pattern: &Path) -> Result<Vec<PathBuf>, Failure> {
 /// The output path of an input: `None` if it has no result, or the reason why it cannot be written.
 pub(crate) type Target = Result<Option<PathBuf>, &'static str>;
 
-/// A separate output path for each input. If several inputs map to the same path, `is_wanted` tells
-/// which of them have a result at all. Between files of one archive with the same name, the first
-/// gets the path.
+/// A separate output path for each input. If several inputs map to the same path, `is_wanted` says
+/// which of them have a result at all. Of several files with the same name in one archive, the
+/// first gets the path.
 pub(crate) fn targets(
     inputs: &[Input<'_>],
     folder: &Path,
@@ -354,7 +355,7 @@ pub(crate) fn unsafe_name(input: &Input<'_>) -> Option<String> {
     }
 }
 
-/// A problem with one of several inputs; the others continue.
+/// The message about one of several inputs. The others are still processed.
 fn fault(path: &Path, failure: Failure) -> String {
     match failure {
         Failure::Run(message) => {

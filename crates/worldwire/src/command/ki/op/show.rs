@@ -31,7 +31,7 @@ pub(in crate::command::ki) struct Show<'s> {
     /// Record a hash of the text, so that changes can be detected later. The output is then named
     /// after the file.
     pub(in crate::command::ki) seals: bool,
-    /// The texts of codes, which are shown below them in text.
+    /// The texts of codes. Text output shows them below the codes.
     pub(in crate::command::ki) locale: &'s Locale,
 }
 
@@ -60,7 +60,7 @@ impl Show<'_> {
         self.form_of(bytes, self.choices.of(bytes), name, subject)
     }
 
-    /// Like [`Self::form`], of a stream in a known format.
+    /// Like [`Self::form`], for a stream in a known format.
     pub(super) fn form_of(
         &self,
         bytes: &[u8],
@@ -118,7 +118,7 @@ impl Show<'_> {
         }
     }
 
-    /// `{"file": ..., "object": ..., "stream": ...}`, written while it is read.
+    /// Writes `{"file": ..., "object": ..., "stream": ...}` while the object is read.
     pub(super) fn json(
         &self,
         bytes: &[u8],
@@ -163,8 +163,8 @@ impl Show<'_> {
         decoded.map(drop).map_err(|error| explained(error).to_string())
     }
 
-    /// The bare object, written while it is read; returns whether it has integers that doubles
-    /// cannot hold.
+    /// Writes the bare object while it is read; returns whether it has integers that doubles cannot
+    /// hold.
     fn object(
         &self,
         codec: &ObjectCodec<'_>,

@@ -38,7 +38,7 @@ pub(super) struct Stream {
     core: bool,
     skip_deprecated: bool,
     lenient: bool,
-    /// Whether the object is compressed, and whether its envelope is.
+    /// Whether the object is compressed and whether its envelope is.
     compressed: bool,
     packed: bool,
     /// [`CANARY`], stored beside integers that a double cannot hold: if it is intact, so are they.
@@ -93,8 +93,8 @@ impl Stream {
             None => Ok(None),
             Some(number) if number.as_u64() == Some(CANARY) => Ok(Some(())),
             Some(number) => Err(format!(
-                "stream.exact: wanted {CANARY}, found {number}: another program stores \
-                 integers as doubles, so others may be wrong, too; decode with --json-safe"
+                "stream.exact: wanted {CANARY}, found {number}: another program rounded it \
+                 to a double, so other integers may also be wrong; decode with --json-safe"
             )),
         }
     }
@@ -110,7 +110,7 @@ impl Stream {
         self.source.as_deref().filter(|_| self.digest.is_some())
     }
 
-    /// Whether the recorded text of the object with this name is this one.
+    /// Whether this is the recorded text of the object with this name.
     pub(super) fn is_of(&self, text: &[u8], name: &str) -> bool {
         self.digest.as_ref().is_some_and(|digest| *digest == self.digest_of(text, name))
     }
@@ -160,7 +160,8 @@ impl Stream {
             self.deep = Some(*deep);
         }
         if let Some(flags) = *flags {
-            // Add missing compression, and write flags before a bare stream only if they say so.
+            // Add compression if the flags ask for it. Write flags before a bare stream only if
+            // the flags say so.
             let adds = |bit| flags & bit != 0 && self.flags & bit == 0;
             self.compressed |= adds(ZLIB);
             if !self.bind {
@@ -207,7 +208,7 @@ pub(in crate::command::ki) fn hash(parts: &[&[u8]]) -> String {
     digits
 }
 
-/// The built-in pairs, and those from files.
+/// The built-in pairs and those from files.
 pub(super) fn hints(files: &[PathBuf]) -> Result<Hints, Failure> {
     let mut hints = Hints::built_in();
     for file in files {
@@ -240,7 +241,7 @@ impl<'c> Choices<'c> {
         Self::writing(arguments, None)
     }
 
-    /// The same, with the form in which objects are written.
+    /// The options, with the form in which objects are written.
     pub(in crate::command::ki) fn writing(
         arguments: &'c KiStream,
         form: Option<KiStreamForm>,

@@ -174,7 +174,8 @@ impl Look<'_, '_> {
             && self.entries.contains_key(own.as_bytes())
             && map::open(path)?.starts_with(SHOWN)
         {
-            let text = format!("is {own} as text, which cannot be encoded; use --decode json");
+            let text =
+                format!("is {own} shown as text, which cannot be encoded; use --decode json");
             return Ok(Verdict::Failed(text));
         }
         if let Some(entry) = entry
@@ -261,7 +262,7 @@ impl Look<'_, '_> {
         matches!(old, Ok(Some(_))) && (name.ends_with(".json") || is_xml(text))
     }
 
-    /// Whether an entry has the content of this hash.
+    /// Whether an entry's content has this hash.
     fn is_of(&self, entry: &Entry<'_>, source: &str, loader: &mut Loader<'_>) -> bool {
         matches!(loader.read(self.archive, entry), Ok(Some(old)) if hash(&[old]) == source)
     }

@@ -51,7 +51,7 @@ pub(super) fn keep<'d>(
             if entry.name.is_empty() || entry.name.contains(&0) {
                 let problem = match entry.name.is_empty() {
                     true => "has no name; --remove '' removes it",
-                    false => "has a name with a NUL; --remove with a pattern removes it",
+                    false => "has a name that contains a NUL; --remove with a pattern removes it",
                 };
                 complain(&title(path), &format!("entry {index} {problem}"));
                 return Err(Failure::Input);

@@ -1,4 +1,4 @@
-//! `worldwire ki wad create`, and writing archives in general.
+//! `worldwire ki wad create` and writing archives in general.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -27,8 +27,8 @@ use crate::output::{
 
 /// Larger files are copied in pieces if they are stored uncompressed.
 const COPIED: u64 = 8 << 20;
-/// Files that are compressed at the same time have at most this many bytes in total, or are a
-/// single one.
+/// Files compressed at the same time have at most this many bytes in total, unless there is only
+/// one.
 const WINDOW_BYTES: u64 = 64 << 20;
 
 /// An archive without files. A new archive is an update of this one.
@@ -111,7 +111,7 @@ pub(super) fn write(
 /// A file prepared for the archive.
 enum Part<'c> {
     Packed(Packed<'c>),
-    /// Stored uncompressed, and too large to hold in memory.
+    /// Stored uncompressed and too large to hold in memory.
     Copied(&'c Path, u64),
 }
 
@@ -264,7 +264,7 @@ impl SeekableOutput {
         self.with(|file| file.write_all(bytes))
     }
 
-    /// Writes the table into the reserved space, and gives the complete archive its name.
+    /// Writes the table into the reserved space and gives the complete archive its name.
     fn finish(mut self, head: &[u8]) -> Result<(), Failure> {
         self.with(|file| -> io::Result<()> {
             file.seek(SeekFrom::Start(0))?;

@@ -14,7 +14,7 @@ use crate::command::work;
 use crate::input::{map, title};
 use crate::output::{Failure, complain, print};
 
-/// A symbol for text output, and a word for JSON.
+/// A symbol for text output and a word for JSON.
 type Kind = (char, &'static str);
 
 const ADDED: Kind = ('+', "added");
@@ -38,12 +38,12 @@ struct Finding {
 pub(in crate::command) struct Form<'f> {
     pub(in crate::command) json: bool,
     pub(in crate::command) colour: bool,
-    /// Compares files that changed, and appends what it finds: lines of text, or the members of an
+    /// Compares files that changed and appends what it finds: lines of text, or the members of an
     /// open JSON object.
     pub(in crate::command) objects: Option<&'f CompareObjects<'f>>,
 }
 
-/// Compares two files of a name.
+/// Compares two files with the same name.
 pub(in crate::command) type CompareObjects<'f> = dyn Fn(&str, [&[u8]; 2], &mut String) + 'f;
 
 pub(in crate::command) fn run(

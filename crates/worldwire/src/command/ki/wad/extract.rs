@@ -41,7 +41,7 @@ pub(super) struct How<'h> {
 
 /// Why a file was not written.
 enum Fault {
-    /// It cannot be written, because of the archive or because of a conflicting name.
+    /// The file cannot be written, because of the archive or because of a conflicting name.
     File(String),
     /// A file with its name exists.
     Exists(String),
@@ -57,10 +57,10 @@ enum Outcome {
         bytes: usize,
         is_decoded: bool,
     },
-    /// It already existed.
+    /// The file already existed.
     Existing,
     Unpatched,
-    /// It was not attempted, because an earlier file failed.
+    /// The file was not attempted, because an earlier one failed.
     Left,
     Failed(Fault),
 }
@@ -242,7 +242,7 @@ struct Work<'w> {
     stages: &'w Stages,
     /// Names that decoded files must not use.
     taken: HashSet<String>,
-    /// Writing failed, so the remaining files are skipped.
+    /// Whether writing failed; the remaining files are then skipped.
     is_over: AtomicBool,
 }
 
@@ -286,7 +286,7 @@ impl Work<'_> {
         }
     }
 
-    /// Whether a file exists with this name, or with the name of the decoded object.
+    /// Whether a file exists with this name or with the name of the decoded object.
     fn exists(&self, name: &str) -> bool {
         let exists =
             |name: &Path| fs::symlink_metadata(self.stages.at(&self.how.folder.join(name))).is_ok();
@@ -351,7 +351,7 @@ fn is_of_name(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput)
 }
 
-/// Creates the directories of all files, and returns those that cannot be used.
+/// Creates the directories of all files and returns those that cannot be used.
 fn make_folders<'n>(
     stages: &Stages,
     home: &Path,

@@ -48,9 +48,9 @@ pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
             show::test(&archives, &chosen, *json, *refuse_overlaps, reading, common)
         }
         KiWad::Extract(arguments) => {
-            // A user who means standard output would get a directory of this name.
+            // A user who means standard output would get a directory with this name.
             if arguments.folder == Path::new("-") {
-                let help = "`ki wad cat` writes to standard output, and ./- is a directory";
+                let help = "to write to standard output, use `ki wad cat`; for a directory named -, write ./-";
                 return Err(Failure::Run(format!("-C: - is not a directory; {help}")));
             }
             let (opened, limits) = (Opened::open(&arguments.named)?, limits(&arguments.reading));
@@ -102,7 +102,7 @@ pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
     }
 }
 
-/// Archives that are open, and patterns over the names of their files.
+/// Open archives, and patterns for the names of their files.
 struct Opened {
     archives: Vec<(PathBuf, Bytes)>,
     patterns: Vec<String>,
@@ -216,7 +216,7 @@ fn parse_any<'d>(
     let version = archive.table().version;
     if version > LATEST_VERSION {
         let warning = format!(
-            "warning: archive version {version} is unknown, and is read like version \
+            "warning: archive version {version} is unknown and is read like version \
              {LATEST_VERSION}; the known versions are 1 and 2. Verify the files with `ki wad test`"
         );
         common.note(&title(path), &warning);
@@ -229,7 +229,7 @@ fn bad(path: &Path, error: &Error) -> Failure {
     Failure::Input
 }
 
-/// What is wrong with an entry, and what may help.
+/// What is wrong with an entry and what may help.
 pub(super) fn explained(error: Error) -> String {
     match error.kind() {
         ErrorKind::Limit { name: "inflated bytes", .. } => {
@@ -300,7 +300,7 @@ fn overlaps<'a, 'd>(
     told.collect()
 }
 
-/// Refuses an archive with overlaps, and says what else can be done.
+/// Refuses an archive with overlaps and says what else can be done.
 fn refuse_overlaps(path: &Path, archive: &Archive<'_>, hint: &str) -> Result<(), Failure> {
     let overlaps = archive.overlaps();
     let Some((_, first)) = overlaps.first() else { return Ok(()) };

@@ -24,7 +24,7 @@ pub(super) enum Fault<'a> {
     Twice,
     /// An earlier file's name differs only in case, and some file systems ignore case.
     Case(&'a str),
-    /// The name is that of a directory that contains another file.
+    /// The name belongs to a directory that contains another file.
     Folder(&'a str),
 }
 
@@ -94,7 +94,7 @@ pub(super) fn path<'a>(entry: &'a wad::Entry<'_>) -> Option<&'a str> {
     SafePath::parse(&entry.name, PathRules::default()).map(SafePath::as_str).ok()
 }
 
-/// The rules for names in a run, and reports of names that only Windows forbids.
+/// The rules for names in a run and reports of names that only Windows forbids.
 pub(super) struct PathCheck {
     rules: PathRules,
     windows_errors: usize,

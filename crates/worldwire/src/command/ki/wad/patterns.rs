@@ -1,4 +1,4 @@
-//! Patterns over the names of entries.
+//! Patterns for the names of entries.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -13,7 +13,7 @@ use crate::output::{Failure, complain, printable};
 const MAX_EXPLAINED: usize = 100;
 
 /// Patterns that must each match something. globset compiles all of them into one automaton, so
-/// that a hundred patterns on a hundred thousand names stay fast.
+/// matching a hundred patterns against a hundred thousand names stays fast.
 pub(super) struct Patterns<'p> {
     texts: &'p [String],
     /// Patterns without wildcards, which match only themselves.
@@ -24,7 +24,7 @@ pub(super) struct Patterns<'p> {
 }
 
 impl<'p> Patterns<'p> {
-    /// Patterns over these names.
+    /// Creates patterns for these names.
     pub(super) fn new<'n>(
         texts: &'p [String],
         names: impl Iterator<Item = Cow<'n, str>>,
@@ -45,12 +45,12 @@ impl<'p> Patterns<'p> {
         Ok(Self { texts, names, globs, set })
     }
 
-    /// Whether some pattern matches.
+    /// Whether any pattern matches.
     pub(super) fn is_match(&self, name: &str) -> bool {
         self.names.contains(name) || self.set.is_match(name)
     }
 
-    /// The items whose names match some pattern. A pattern that matches no name at all is an error:
+    /// The items whose names match any pattern. A pattern that matches no name at all is an error:
     /// it was meant to do something.
     pub(super) fn choose<T>(
         &self,

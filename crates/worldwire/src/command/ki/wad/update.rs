@@ -66,10 +66,15 @@ pub(super) fn run(
     let damaged = damaged(&archive, &contents, packing.threads)?;
     damaged.iter().for_each(|error| complain(&title(path), &error.to_string()));
     if !damaged.is_empty() && !allow_damaged {
-        let files = counted(damaged.len(), "damaged file");
-        let advice = "replace them with --from, remove them with --remove, or copy them as they are \
-                      with --allow-damaged";
-        complain(&title(path), &format!("{files}, nothing was written; {advice}"));
+        let (files, them) = match damaged.len() {
+            1 => ("1 file is".to_owned(), "it"),
+            count => (format!("{count} files are"), "them"),
+        };
+        let advice = format!(
+            "replace {them} with --from, remove {them} with --remove, or copy {them} unchanged with \
+             --allow-damaged"
+        );
+        complain(&title(path), &format!("nothing was written, because {files} damaged; {advice}"));
         return Err(Failure::Input);
     }
     let (version, flags) = (archive.table().version, archive.table().flags);

@@ -1,4 +1,4 @@
-//! The report: one HTML file without scripts, whose plots are part of it.
+//! The report: one HTML file without scripts. The plots are part of the file.
 
 mod page;
 mod plots;
@@ -20,7 +20,7 @@ use plots::Series;
 
 /// The maximum number of rows about names and reply times.
 const MAX_ROWS: usize = 25;
-/// The number of names with a colour of their own.
+/// The number of names with their own colour.
 const COLOURS: usize = 6;
 /// The number of conversations on the time line.
 const LANES: usize = 40;
@@ -116,8 +116,8 @@ fn rates(totals: &Totals, details: &Details, page: &mut Page) {
 
 const CLASSES: [&str; COLOURS] = ["s0", "s1", "s2", "s3", "s4", "s5"];
 
-/// The messages of one name, counted in the intervals used for all messages, which are at least as
-/// long as its own.
+/// The messages of one name, recounted in the intervals that are used for all messages. These are
+/// at least as long as the name's own intervals.
 fn scaled(own: &Rates, interval: Duration, count: usize) -> Vec<u64> {
     let (own_interval, own) = own.intervals();
     let factor = interval.as_nanos() / own_interval.as_nanos().max(1);

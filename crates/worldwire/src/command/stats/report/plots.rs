@@ -9,14 +9,14 @@ use super::page::escaped;
 use super::{duration, grouped, short};
 use crate::command::stats::details::ConversationRow;
 
-/// Counts with a name and a colour: the class of the style that has it.
+/// Counts with a name and a colour, which a CSS class defines.
 pub(super) struct Series {
     pub(super) name: String,
     pub(super) class: &'static str,
     pub(super) counts: Vec<u64>,
 }
 
-/// The size of a plot, and the space around its area.
+/// The size of a plot and the space around its area.
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 56.0;

@@ -1,4 +1,4 @@
-//! The files in the folder of a game client, and the sounds that its pages name.
+//! The files in the folder of a game client and the sounds that its pages name.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;

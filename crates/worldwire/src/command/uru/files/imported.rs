@@ -1,4 +1,4 @@
-//! The files that imports stored in a shard's data directory, and their list.
+//! The files that imports have stored in a shard's data directory, and the list of these files.
 //!
 //! The list has the format of `md5sum`: a digest and a path in each line. With it, an import removes
 //! files that the client no longer has, but nothing that an operator stored or changed.
@@ -17,7 +17,7 @@ use crate::output::{Failure, shown};
 /// The name of the list in the data directory.
 pub(super) const LIST: &str = "imported.md5";
 
-/// The files of an import in progress, and those of earlier imports.
+/// The files of an import in progress and those of earlier imports.
 #[derive(Debug)]
 pub(super) struct Imported {
     data: PathBuf,
@@ -72,7 +72,7 @@ impl Imported {
         self.kept.insert(path.to_owned());
     }
 
-    /// Removes the unchanged files of earlier imports that were neither stored nor kept, and writes
+    /// Removes the unchanged files of earlier imports that were neither stored nor kept and writes
     /// the new list.
     pub(super) fn finish(mut self) -> Result<Swept, Failure> {
         let mut swept = Swept::default();
@@ -151,7 +151,7 @@ impl Swept {
 mod tests {
     use super::*;
 
-    /// Imports files with these names and contents, and returns how many others were removed and
+    /// Imports files with these names and contents and returns how many others were removed and
     /// kept.
     fn import(data: &Path, files: &[(&str, &str)]) -> (usize, usize) {
         let mut imported = Imported::read(data).unwrap();
