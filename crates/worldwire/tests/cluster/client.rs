@@ -148,13 +148,12 @@ impl Worker {
             Some(token) => self.resume(&shard, address, token).await,
             None => None,
         };
-        let by_token = resumed.is_some();
         let session = match resumed {
             Some(session) => Some(session),
             None => self.log_in(&shard).await.ok(),
         };
         let outcome = if session.is_some() { Outcome::Done(0) } else { Outcome::Unknown };
-        self.history.record(self.index, Action::Enter { by_token }, began, outcome);
+        self.history.record(self.index, Action::Enter, began, outcome);
         if let Some(mut session) = session
             && self.catch_up(&mut session).await.is_ok()
         {

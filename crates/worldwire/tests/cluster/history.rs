@@ -11,7 +11,7 @@ use crate::clock;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// To log in or resume its session, and to play.
-    Enter { by_token: bool },
+    Enter,
     /// To create a node with this unique title.
     Create { title: String },
     /// To put one of its own nodes below its player.
@@ -176,16 +176,6 @@ pub(crate) fn longest_solitude(
     longest_gap(talks.iter().filter(is_heard).map(|talk| talk.at), since, until)
 }
 
-/// Whether a client had to log in again, from `since` to `until`.
-pub(crate) fn logged_in(calls: &[Call], client: usize, since: Duration, until: Duration) -> bool {
-    calls.iter().any(|call| {
-        call.client == client
-            && call.is_done()
-            && call.action == Action::Enter { by_token: false }
-            && (since..=until).contains(&call.ended)
-    })
-}
-
 fn longest_gap(
     times: impl Iterator<Item = Duration>,
     since: Duration,
@@ -205,13 +195,7 @@ mod tests {
 
     fn answered(client: usize, milliseconds: u64) -> Call {
         let ended = Duration::from_millis(milliseconds);
-        Call {
-            client,
-            action: Action::Enter { by_token: true },
-            began: ended,
-            ended,
-            outcome: Outcome::Done(0),
-        }
+        Call { client, action: Action::Enter, began: ended, ended, outcome: Outcome::Done(0) }
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl AuthService {
         }
         // These messages may have been lost.
         for bytes in self.recent.iter().filter(|_| is_resumed) {
-            let message = Message::decode(Service::Auth, Side::Server, &mut Reader::new(bytes));
+            let message = Message::decode(Service::Auth, Side::Server, &mut Reader::new(&bytes));
             if let Ok(message) = message {
                 sent(sender.send(&message))?;
             }

@@ -14,6 +14,7 @@
 //! sessions of lost connections, with the messages that may have been lost, but asks the leader
 //! before a client resumes one.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::future::pending;
@@ -327,15 +328,38 @@ impl Drop for HeldTicket {
 /// message. Clients ping every 30 s.
 #[derive(Debug, Default)]
 pub(in crate::uru) struct Recent {
-    messages: VecDeque<(Instant, Box<[u8]>)>,
+    messages: VecDeque<(Instant, Sent)>,
     bytes: usize,
+}
+
+/// What was sent to a client.
+#[derive(Debug)]
+enum Sent {
+    /// An encoded message, by this process.
+    Message(Box<[u8]>),
+    /// A notice, by another process.
+    Notice(Notice),
+}
+
+impl Sent {
+    /// How many bytes it takes.
+    fn size(&self) -> usize {
+        match self {
+            Self::Message(bytes) => bytes.len(),
+            Self::Notice(notice) => size_of_val(notice),
+        }
+    }
 }
 
 impl Recent {
     /// Remembers a sent message and forgets the oldest ones beyond the limits.
     pub(super) fn sent(&mut self, message: Vec<u8>) {
-        self.bytes += message.len();
-        self.messages.push_back((Instant::now(), message.into()));
+        self.push(Sent::Message(message.into()));
+    }
+
+    fn push(&mut self, sent: Sent) {
+        self.bytes += sent.size();
+        self.messages.push_back((Instant::now(), sent));
         while self.messages.len() > MAX_MESSAGES || self.bytes > MAX_BYTES {
             self.forget_first();
         }
@@ -353,36 +377,51 @@ impl Recent {
         }
     }
 
-    /// Remembers a notice to a client of another process. That process may fail before the client
-    /// has the notice.
+    /// Remembers a notice to a client of another process, which may fail before the client has the
+    /// notice. Notices that it supersedes are forgotten: clients fetch a node after each notice.
     pub(in crate::uru) fn notified(&mut self, notice: Notice) {
         let now = Instant::now();
         while self.messages.front().is_some_and(|(sent, _)| now.duration_since(*sent) > BLINDNESS) {
             self.forget_first();
         }
-        if let Ok(bytes) = Message::from(notice_message(notice)).to_bytes() {
-            self.sent(bytes);
+        let is_superseded =
+            |sent: &Sent| matches!(sent, Sent::Notice(earlier) if notice.supersedes(earlier));
+        let superseded = self.messages.iter().position(|(_, sent)| is_superseded(sent));
+        if let Some((_, earlier)) = superseded.and_then(|at| self.messages.remove(at)) {
+            self.bytes -= earlier.size();
         }
+        self.push(Sent::Notice(notice));
     }
 
     /// The notices among the messages, in order.
     pub(in crate::uru) fn notices(&self) -> Vec<Notice> {
-        let notice =
-            |bytes| match Message::decode(Service::Auth, Side::Server, &mut Reader::new(bytes)) {
+        let decoded = |bytes: &[u8]| {
+            let message = Message::decode(Service::Auth, Side::Server, &mut Reader::new(bytes));
+            match message {
                 Ok(Message::AuthServer(message)) => notice_in(&message),
                 _ => None,
-            };
-        self.iter().filter_map(notice).collect()
+            }
+        };
+        let notice = |(_, sent): &(Instant, Sent)| match sent {
+            Sent::Message(bytes) => decoded(bytes),
+            Sent::Notice(notice) => Some(*notice),
+        };
+        self.messages.iter().filter_map(notice).collect()
     }
 
-    /// The messages, in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        self.messages.iter().map(|(_, message)| &**message)
+    /// The encoded messages, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Cow<'_, [u8]>> {
+        self.messages.iter().filter_map(|(_, sent)| match sent {
+            Sent::Message(bytes) => Some(Cow::Borrowed(&**bytes)),
+            Sent::Notice(notice) => {
+                Message::from(notice_message(*notice)).to_bytes().ok().map(Cow::Owned)
+            }
+        })
     }
 
     fn forget_first(&mut self) {
         if let Some((_, message)) = self.messages.pop_front() {
-            self.bytes -= message.len();
+            self.bytes -= message.size();
         }
     }
 }
@@ -401,7 +440,7 @@ mod tests {
         assert_eq!(recent.iter().count(), 2, "the first may still be in transit");
         tokio::time::advance(Duration::from_millis(1)).await;
         recent.heard();
-        assert_eq!(recent.iter().collect::<Vec<_>>(), [[2; 10]]);
+        assert_eq!(recent.iter().map(Cow::into_owned).collect::<Vec<_>>(), [[2; 10]]);
         tokio::time::advance(MARGIN * 2).await;
         assert_eq!(recent.iter().count(), 1, "the client has sent nothing since");
         recent.heard();
@@ -416,5 +455,31 @@ mod tests {
             recent.sent(vec![0; 2]);
         }
         assert_eq!((recent.iter().count(), recent.bytes), (MAX_MESSAGES, MAX_MESSAGES * 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_the_latest_notice_about_a_node_or_reference_is_repeated() {
+        let changed =
+            |node_id, byte| Notice::NodeChanged { node_id, revision_id: Uuid([byte; 16]) };
+        let added = Notice::NodeAdded { parent_id: 1, child_id: 2, owner_id: 0 };
+        let removed = Notice::NodeRemoved { parent_id: 1, child_id: 2 };
+        let mut recent = Recent::default();
+        for notice in [changed(1, 0), added, removed, changed(2, 0)] {
+            recent.notified(notice);
+        }
+        // They would push out all others.
+        for _ in 0..=MAX_MESSAGES {
+            recent.notified(changed(2, 1));
+        }
+        assert_eq!(recent.notices(), [changed(1, 0), removed, changed(2, 1)]);
+        assert_eq!(recent.bytes, 3 * size_of::<Notice>());
+        // This process may be the one to which the client returns.
+        let again: Vec<_> = recent.iter().map(Cow::into_owned).collect();
+        let mut resent = Recent::default();
+        again.into_iter().for_each(|message| resent.sent(message));
+        assert_eq!(resent.notices(), recent.notices());
+        tokio::time::advance(BLINDNESS + Duration::from_millis(1)).await;
+        recent.notified(added);
+        assert_eq!(recent.notices(), [added]);
     }
 }

@@ -398,7 +398,8 @@ mod tests {
         state.notify(player, changed(3));
         resume(&mut state, ticket(1, 1)).unwrap();
         let told: Vec<_> = state.settle().into_iter().filter(|(to, _)| *to == NEW).collect();
-        assert_eq!(told, [1, 2, 3].map(|byte| (NEW, changed(byte))));
+        // The second notice superseded the first.
+        assert_eq!(told, [2, 3].map(|byte| (NEW, changed(byte))));
         state.notify(player, changed(4));
         assert_eq!(state.settle(), [(NEW, changed(4))]);
         assert!(!state.is_waiting(OLD) && !state.is_waiting(NEW));

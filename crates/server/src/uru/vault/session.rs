@@ -138,6 +138,20 @@ pub enum Notice {
     },
 }
 
+impl Notice {
+    /// Whether a client that gets this notice does not need an earlier one: both are about the same
+    /// node, or about the same reference.
+    pub(in crate::uru) fn supersedes(&self, earlier: &Self) -> bool {
+        let subject = |notice: &Self| match *notice {
+            Self::NodeChanged { node_id, .. } => Some((node_id, None)),
+            Self::NodeAdded { parent_id, child_id, .. }
+            | Self::NodeRemoved { parent_id, child_id } => Some((parent_id, Some(child_id))),
+            Self::KickedOff { .. } => None,
+        };
+        subject(self).is_some_and(|own| subject(earlier) == Some(own))
+    }
+}
+
 /// A login: the fields of `AcctLoginRequest`, the challenge of the `ClientRegisterReply`
 /// before it, and the client's address.
 #[derive(Clone, PartialEq, Eq)]

@@ -41,9 +41,9 @@ impl Returning {
 
     /// A notice is sent to the client. One who is kicked off does not return.
     pub(super) fn notified(&mut self, notice: Notice) {
-        self.recent.notified(notice);
-        if let Notice::KickedOff { .. } = notice {
-            (self.ticket, self.client) = (None, None);
+        match notice {
+            Notice::KickedOff { .. } => (self.ticket, self.client) = (None, None),
+            notice => self.recent.notified(notice),
         }
     }
 

@@ -48,9 +48,14 @@ impl VaultState {
         }
         for (connection, notice) in &self.outbox {
             // All sessions that watch a node get the same notice, one after another.
-            if self.missed.back() != Some(notice) && self.is_waiting(*connection) {
-                self.missed.push_back(*notice);
+            if self.missed.back() == Some(notice) || !self.is_waiting(*connection) {
+                continue;
             }
+            // Only the latest one about each node or reference counts.
+            if let Some(at) = self.missed.iter().position(|earlier| notice.supersedes(earlier)) {
+                self.missed.remove(at);
+            }
+            self.missed.push_back(*notice);
         }
         let excess = self.missed.len().saturating_sub(MAX_MISSED);
         self.missed.drain(..excess);
