@@ -2,6 +2,8 @@
 
 use std::io;
 
+use worldwire_core::text::byte_count;
+
 /// Why a capture cannot be read further, or cannot be written.
 ///
 /// Each error is one line that says what is wrong and where. Offsets refer to the capture itself:
@@ -21,7 +23,7 @@ pub enum CaptureError {
         looks_like: &'static str,
     },
     /// The file ends inside a record. Everything before it was delivered.
-    #[error("truncated at offset {offset}: {what} needs {}, but has only {found}", bytes(*.wanted))]
+    #[error("truncated at offset {offset}: {what} needs {}, but has only {found}", byte_count(*.wanted))]
     Truncated {
         /// Where the truncated part begins.
         offset: u64,
@@ -83,11 +85,6 @@ pub enum CaptureError {
         /// The number that does not fit.
         value: i64,
     },
-}
-
-/// `1 byte`, `4 bytes`.
-fn bytes(count: u64) -> String {
-    format!("{count} byte{}", if count == 1 { "" } else { "s" })
 }
 
 /// The error for a file that starts with `start` and is not a capture.

@@ -80,7 +80,8 @@ impl Error {
     #[must_use]
     pub fn incomplete(want: usize, have: usize) -> Self {
         let needed = want.saturating_sub(have).max(1);
-        Self::of(ErrorKind::Incomplete { needed }).expecting(bytes(want as u64), have.to_string())
+        Self::of(ErrorKind::Incomplete { needed })
+            .expecting(byte_count(want as u64), have.to_string())
     }
 
     /// The bytes are not a valid value.
@@ -338,13 +339,15 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
-/// `1 byte`, `4 bytes`.
-pub(crate) fn bytes(count: u64) -> String {
+/// A number of bytes, for messages: `1 byte`, `4 bytes`.
+#[must_use]
+pub fn byte_count(count: u64) -> String {
     format!("{count} byte{}", if count == 1 { "" } else { "s" })
 }
 
-/// This many bytes after those that were expected.
-pub(crate) fn more_bytes(count: u64) -> String {
+/// A number of bytes after the expected end, for messages: `1 more byte`, `4 more bytes`.
+#[must_use]
+pub fn more_bytes(count: u64) -> String {
     format!("{count} more byte{}", if count == 1 { "" } else { "s" })
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+pub use crate::error::{byte_count, more_bytes};
 use crate::value::{Content, push_hex};
 use crate::{NodeRef, Tree, Value};
 
@@ -314,7 +315,7 @@ fn write_bytes(bytes: &[u8], longest: usize, out: &mut String) {
     if cut.len() < bytes.len() {
         out.push_str("...");
     }
-    let _ = write!(out, " ({})", crate::error::bytes(bytes.len() as u64));
+    let _ = write!(out, " ({})", byte_count(bytes.len() as u64));
 }
 
 #[cfg(test)]

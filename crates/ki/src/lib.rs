@@ -90,16 +90,6 @@ fn suggest(
     }
 }
 
-/// `1 byte`, `4 bytes`.
-fn bytes(count: usize) -> String {
-    format!("{count} byte{}", if count == 1 { "" } else { "s" })
-}
-
-/// This many bytes after those that were expected.
-fn more_bytes(count: usize) -> String {
-    format!("{count} more byte{}", if count == 1 { "" } else { "s" })
-}
-
 /// The example in the README compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -6,6 +6,7 @@ use std::io::{Read, Write as _};
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use worldwire_core::text::more_bytes;
 use worldwire_core::{Error, Limits, Result};
 
 /// The maximum inflated size of a stream block, whatever the limits: no message is larger.
@@ -69,8 +70,7 @@ impl Inflater {
             ));
         }
         if read != deflated.len() as u64 {
-            let more = deflated.len() as u64 - read;
-            let found = format!("{more} more byte{}", if more == 1 { "" } else { "s" });
+            let found = more_bytes(deflated.len() as u64 - read);
             return Err(Error::malformed("the end of the zlib data", found));
         }
         Ok(&self.buffer)
@@ -138,8 +138,7 @@ pub(crate) fn inflate_first(deflated: &[u8], max: usize) -> Result<Vec<u8>> {
     read.map_err(|error| Error::malformed("zlib data", error.to_string()))?;
     let behind = deflated.len() as u64 - inflater.total_in();
     if inflated.len() < max && behind > 0 {
-        let found = format!("{behind} more bytes");
-        return Err(Error::malformed("the end of the zlib data", found));
+        return Err(Error::malformed("the end of the zlib data", more_bytes(behind)));
     }
     Ok(inflated)
 }

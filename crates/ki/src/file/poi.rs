@@ -20,6 +20,7 @@
 use std::collections::{HashMap, HashSet};
 
 use worldwire_core::json::Json;
+use worldwire_core::text::more_bytes;
 use worldwire_core::{Error, Field, Limits, Reader, Record, Result, Step, Trace, Writer, record};
 
 use super::primitive::{
@@ -114,7 +115,7 @@ impl<'d> PoiFile<'d> {
         })?;
         // A nested list can decode as a flat one that ends too early.
         if reader.remaining() > 0 && is_nested(bytes) {
-            let found = crate::more_bytes(reader.remaining());
+            let found = more_bytes(reader.remaining() as u64);
             let error = reader.place_error(Error::malformed("the end of a flat list", found));
             return Err(hinted(error.inside("zone_mobs")));
         }

@@ -6,6 +6,7 @@ use core::fmt;
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, Given, Json};
+use worldwire_core::text::byte_count;
 use worldwire_core::{
     Error, Field, List32, Reader, Result, Sampler, Trace, Value, Writer, list_from_json, scalar,
 };
@@ -263,5 +264,5 @@ pub(super) fn left_over(reader: &Reader<'_>) -> Option<String> {
     let left = reader.remaining();
     let at = reader.position();
     let verb = if left == 1 { "follows" } else { "follow" };
-    (left > 0).then(|| format!("{} {verb} the end, at byte {at}", crate::bytes(left)))
+    (left > 0).then(|| format!("{} {verb} the end, at byte {at}", byte_count(left as u64)))
 }

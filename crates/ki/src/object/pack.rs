@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use worldwire_core::text::more_bytes;
 use worldwire_core::{Error, Limits, Reader, Result, Writer};
 
 /// The bit of an envelope's size that says that the data is not compressed.
@@ -116,7 +117,7 @@ fn inflate_with(inflater: &mut Decompress, packed: &[u8], max: usize) -> Result<
         }
         if status == Status::StreamEnd {
             if read != packed.len() {
-                let found = crate::more_bytes(packed.len().saturating_sub(read));
+                let found = more_bytes(packed.len().saturating_sub(read) as u64);
                 return Err(Error::malformed("the end of the zlib data", found));
             }
             return Ok(Some(plain));

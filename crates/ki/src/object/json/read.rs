@@ -1,6 +1,7 @@
 //! Reading objects from JSON.
 
 use worldwire_core::json::{Json, expected, integer};
+use worldwire_core::text::byte_count;
 use worldwire_core::{Error, Limits, Result};
 
 use super::item::Item;
@@ -225,7 +226,7 @@ impl<'c, 'r> Builder<'c, 'r> {
             PropertyKind::WideString => {
                 bytes = string_bytes(item, wide_bytes)?;
                 if !bytes.len().is_multiple_of(2) {
-                    return Err(Error::value("16-bit units", crate::bytes(bytes.len())));
+                    return Err(Error::value("16-bit units", byte_count(bytes.len() as u64)));
                 }
                 Leaf::WideText(&bytes)
             }
