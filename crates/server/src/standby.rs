@@ -288,6 +288,8 @@ pub(crate) struct View {
     is_failing: AtomicBool,
     /// The process that serves the data.
     active: Mutex<Option<String>>,
+    /// Why that process does not admit this one.
+    refusal: Mutex<Option<String>>,
 }
 
 impl View {
@@ -299,6 +301,16 @@ impl View {
     /// The process that serves the data, with its directory, if it was seen to renew its lease.
     pub(crate) fn active(&self) -> Option<String> {
         self.active.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Why the process that serves the data does not admit this one, if it has said so.
+    fn refusal(&self) -> Option<String> {
+        self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The process that serves the data does not admit this one, or does so again.
+    pub(crate) fn set_refusal(&self, refusal: Option<String>) {
+        *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = refusal;
     }
 
     fn saw(&self, look: &Look) {
@@ -354,16 +366,23 @@ async fn status(State(view): State<Arc<View>>) -> Response {
     let database = page::database(view.is_failing.load(Ordering::Relaxed));
     let behind = view.behind();
     let role = page::Role::Standby.name();
-    let status = json!({ "online": false, "role": role, "behind": behind, "database": database });
+    let mut status =
+        json!({ "online": false, "role": role, "behind": behind, "database": database });
+    if let Some(refusal) = view.refusal() {
+        status["refused"] = refusal.into();
+    }
     Json(status).into_response()
 }
 
 /// A load balancer must not send clients to a standby.
 async fn health(State(view): State<Arc<View>>) -> Response {
     let behind = view.behind();
-    let text = match view.is_failing.load(Ordering::Relaxed) {
-        false => format!("standby, {behind} batches behind\n"),
-        true => "standby; the database cannot be reached, see the log\n".to_owned(),
+    let text = match (view.is_failing.load(Ordering::Relaxed), view.refusal()) {
+        (true, _) => "standby; the database cannot be reached, see the log\n".to_owned(),
+        (false, Some(refusal)) => {
+            format!("standby; the leader does not admit this process: {refusal}\n")
+        }
+        (false, None) => format!("standby, {behind} batches behind\n"),
     };
     (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }
@@ -372,10 +391,12 @@ async fn metrics(State(view): State<Arc<View>>) -> Response {
     let mut metrics = Metrics::default();
     let is_up = !view.is_failing.load(Ordering::Relaxed);
     let behind = "Batches of changes that the standby lacked when it last checked.";
+    let refused = "1 if the process that serves the data does not admit this standby.";
     for (name, help, value) in [
         ("active", page::ACTIVE, 0),
         ("database_up", "Whether the database answers: 1 or 0.", i128::from(is_up)),
         ("standby_batches_behind", behind, view.behind().into()),
+        ("standby_refused", refused, view.refusal().is_some().into()),
     ] {
         metrics.add(name, "gauge", help, "", &[("", value)]);
     }

@@ -136,6 +136,7 @@ async fn keep_described(leader: Option<Vault>, view: Arc<View>, identity: Arc<At
     let started = unix(Instant::now());
     loop {
         link.belong_to(identity.load(Ordering::Relaxed));
+        view.set_refusal(link.refusal().map(|refusal| refusal.to_string()));
         link.describe(Description {
             roles: vec!["standby".to_owned()],
             started,

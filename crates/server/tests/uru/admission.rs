@@ -6,6 +6,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 use worldwire_net::Stop;
+use worldwire_server::uru::admin::Request;
 use worldwire_server::uru::config::Role;
 use worldwire_server::uru::{GameRandom, Shard, ShardConfig, Standby, keys};
 use worldwire_uru::crypt::key::PrimeKind;
@@ -13,10 +14,11 @@ use worldwire_uru::crypt::key::PrimeKind;
 use crate::ages::prepare;
 use crate::client::{PATIENCE, Running};
 use crate::cluster::{Bus, serves};
+use crate::operators::refusal;
 use crate::player::{ANN, Player};
 use crate::postgres::Database;
 use crate::reconnect::is_online;
-use crate::services::http;
+use crate::services::{get, http};
 use crate::takeover::folder as standby_folder;
 
 /// Starts a node, without waiting until it has joined.
@@ -162,4 +164,47 @@ async fn a_standby_of_another_database_does_not_lead() {
     let led = timeout(Duration::from_secs(2), standby.lead(stop.signal())).await;
     assert!(led.is_err(), "it waits");
     leader.stop().await;
+}
+
+#[tokio::test]
+async fn a_refused_standby_says_so_and_gets_no_shard() {
+    let Some(bus) = Bus::start() else { return };
+    let Some(database) = Database::postgres() else { return };
+    let url = database.url.as_deref().unwrap();
+    let [first, second] = [(); 2].map(|()| standby_folder(url, &keys::generate(PrimeKind::Plain)));
+    let stop = Stop::new();
+    let active = Standby::open(first.path(), bus.settings("a")).await.unwrap();
+    let shard = timeout(PATIENCE, active.lead(stop.signal())).await.unwrap().unwrap().unwrap();
+    let active = tokio::spawn(shard.serve(stop.signal()));
+
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let status = free.local_addr().unwrap();
+    drop(free);
+    let settings = bus.settings("b");
+    let change = |config: &mut ShardConfig| {
+        settings(config);
+        config.status = status.to_string();
+    };
+    let standby = Standby::open(second.path(), change).await.unwrap();
+    let said = async {
+        loop {
+            let said = get(status, "/health").await;
+            if said.contains("standby; the leader does not admit this process: the keys") {
+                return said;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let checks = async {
+        let said = timeout(PATIENCE, said).await.unwrap();
+        assert!(said.starts_with("HTTP/1.0 503"), "{said}");
+        assert!(get(status, "/status").await.contains("\"refused\":\"the keys"));
+        assert!(get(status, "/metrics").await.contains("worldwire_standby_refused 1"));
+        let refused = refusal(first.path(), Request::HandOver).await;
+        assert!(refused.contains("has not joined this process"), "{refused}");
+        stop.stop();
+    };
+    let (led, ()) = tokio::join!(standby.lead(stop.signal()), checks);
+    assert!(led.unwrap().is_none());
+    active.await.unwrap().unwrap();
 }

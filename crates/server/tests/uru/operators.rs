@@ -38,7 +38,7 @@ async fn ask(folder: &Path, request: Request, lines: &[String]) -> Result<Vec<Js
     answer
 }
 
-async fn refusal(folder: &Path, request: Request) -> String {
+pub(crate) async fn refusal(folder: &Path, request: Request) -> String {
     ask(folder, request, &[]).await.unwrap_err().to_string()
 }
 

@@ -1,6 +1,7 @@
 //! Gatekeeper, files and the status page.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -158,7 +159,16 @@ async fn pings_are_answered_between_chunks() {
 }
 
 pub(crate) async fn http(shard: &Running, request: &str) -> String {
-    let mut stream = tcp::dial(shard.status, PATIENCE).await.unwrap();
+    exchange(shard.status, request).await
+}
+
+/// A page, with the head of the response.
+pub(crate) async fn get(status: SocketAddr, page: &str) -> String {
+    exchange(status, &format!("GET {page} HTTP/1.0\r\nHost: localhost\r\n\r\n")).await
+}
+
+async fn exchange(status: SocketAddr, request: &str) -> String {
+    let mut stream = tcp::dial(status, PATIENCE).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     read_all(&mut stream).await
 }

@@ -170,6 +170,11 @@ pub enum RequestError {
     /// No process can take over now.
     #[error("no standby is connected to the database; start one with --standby first")]
     NoStandby,
+    /// A standby that is connected to the database, but has not joined.
+    #[error(
+        "a standby is connected to the database, but has not joined this process; its `/health` and its log say why"
+    )]
+    NotAdmitted,
     /// An import while the vault is in use.
     #[error("a player is logged in, or an age is still running; stop the shard first")]
     Busy,

@@ -238,13 +238,10 @@ impl Control {
     async fn drain(&self, node: String, undo: bool) -> Result<Vec<Json>, RequestError> {
         let Some(live) = &self.live else { return Ok(Vec::new()) };
         let ClusterControl { own, leader, .. } = &live.cluster;
-        let is_standby = |member: &Member| {
-            member.node == node && member.description.as_ref().is_some_and(|it| it.behind.is_some())
-        };
         if own.has_bus && own.node() == node {
             return Err(RequestError::DrainsLeader(node));
         }
-        if leader.members().await.iter().any(is_standby) {
+        if leader.members().await.iter().any(|it| it.node == node && it.is_standby()) {
             return Err(RequestError::DrainsStandby(node));
         }
         if !leader.drain(node.clone(), !undo).await {
@@ -260,11 +257,15 @@ impl Control {
     /// Hands over the shard to a standby.
     async fn hand_over(&self) -> Result<Vec<Json>, RequestError> {
         let Some(live) = &self.live else { return Ok(Vec::new()) };
-        let ClusterControl { store, handover, .. } = &live.cluster;
+        let ClusterControl { own, leader, store, handover } = &live.cluster;
         let store = store.as_ref().ok_or(RequestError::NotShared)?;
         let standbys = store.standbys().await.map_err(|_| NetError::TimeoutOdbc)?;
         if standbys.is_empty() {
             return Err(RequestError::NoStandby);
+        }
+        // One that was refused also follows the database.
+        if own.has_bus && !leader.members().await.iter().any(Member::is_standby) {
+            return Err(RequestError::NotAdmitted);
         }
         tracing::info!("operator started handing over the shard to a standby");
         let handover = handover.clone();

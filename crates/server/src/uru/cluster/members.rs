@@ -76,6 +76,13 @@ pub(in crate::uru) struct Member {
     pub(in crate::uru) description: Option<Description>,
 }
 
+impl Member {
+    /// Whether it waits to take over from the leader.
+    pub(in crate::uru) fn is_standby(&self) -> bool {
+        self.description.as_ref().is_some_and(|description| description.behind.is_some())
+    }
+}
+
 /// A question to the leader's task.
 #[derive(Debug)]
 pub(super) enum Question {
