@@ -221,7 +221,12 @@ impl WaitLog {
 
     fn saw(&mut self, look: &Look) {
         let writer = &look.sighting.writer;
-        let has_failed = look.verdict == Verdict::TakeOverByForce;
+        // An attempt can take so long that the watch begins anew.
+        let has_failed = match look.verdict {
+            Verdict::TakeOverByForce => true,
+            Verdict::TryToTakeOver => false,
+            Verdict::Wait => self.has_failed && !look.is_alive,
+        };
         let is_news = !std::mem::replace(&mut self.has_failed, has_failed);
         if self.outage.end() {
             info!("standby: the database can be read again");

@@ -175,18 +175,25 @@ impl Operated for Realm {
             Request::AddAccount { name, password, paying, slots } => {
                 let privileges = Privileges { paying, slots };
                 let user = self.add_account(&name, &password, privileges).await?;
+                tracing::info!(name, user, "operator added an account");
                 Ok(vec![json!({ "user": user })])
             }
             Request::SetPassword { name, password } => {
                 self.set_password(&name, &password).await?;
+                tracing::info!(name, "operator changed the password of an account");
                 Ok(Vec::new())
             }
             Request::Ban { name, banned } => {
                 self.ban(&name, banned).await?;
+                match banned {
+                    true => tracing::info!(name, "operator banned an account"),
+                    false => tracing::info!(name, "operator lifted the ban on an account"),
+                }
                 Ok(Vec::new())
             }
             Request::DeleteAccount { name } => {
                 self.delete_account(&name).await?;
+                tracing::info!(name, "operator deleted an account");
                 Ok(Vec::new())
             }
             Request::Token { name } => {
@@ -195,6 +202,7 @@ impl Operated for Realm {
             }
             Request::Kick { name } => {
                 let kicked = self.kick(&name, "You were disconnected by an operator.")?;
+                tracing::info!(name, connections = kicked, "operator kicked a player");
                 Ok(vec![json!({ "connections": kicked })])
             }
             Request::Refresh { name } => {

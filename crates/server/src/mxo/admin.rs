@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
+use tracing::info;
 use worldwire_net::Clock;
 
 use super::MxoConfig;
@@ -133,18 +134,42 @@ impl Operated for Realm {
             }
             Request::AddAccount { name, password, inactive } => {
                 let user = self.add_account(&name, &password, inactive).await?;
+                info!(name, user, "operator added an account");
                 return Ok(vec![json!({ "user": user })]);
             }
             Request::Kick { name } => {
-                return Ok(vec![json!({ "connections": self.kick(&name)? })]);
+                let kicked = self.kick(&name)?;
+                info!(name, connections = kicked, "operator kicked a player");
+                return Ok(vec![json!({ "connections": kicked })]);
             }
             Request::SetSky { sky } => self.set_sky(&sky)?,
             Request::Census => return Ok(vec![json!(self.census())]),
-            Request::SetPassword { name, password } => self.set_password(&name, &password).await?,
-            Request::Ban { name, banned } => self.ban(&name, banned).await?,
-            Request::Deactivate { name, inactive } => self.deactivate(&name, inactive).await?,
-            Request::DeleteAccount { name } => self.delete_account(&name).await?,
-            Request::DeleteCharacter { handle } => self.delete_character(&handle).await?,
+            Request::SetPassword { name, password } => {
+                self.set_password(&name, &password).await?;
+                info!(name, "operator changed the password of an account");
+            }
+            Request::Ban { name, banned } => {
+                self.ban(&name, banned).await?;
+                match banned {
+                    true => info!(name, "operator banned an account"),
+                    false => info!(name, "operator lifted the ban on an account"),
+                }
+            }
+            Request::Deactivate { name, inactive } => {
+                self.deactivate(&name, inactive).await?;
+                match inactive {
+                    true => info!(name, "operator deactivated an account"),
+                    false => info!(name, "operator activated an account"),
+                }
+            }
+            Request::DeleteAccount { name } => {
+                self.delete_account(&name).await?;
+                info!(name, "operator deleted an account");
+            }
+            Request::DeleteCharacter { handle } => {
+                self.delete_character(&handle).await?;
+                info!(handle, "operator deleted a character");
+            }
         }
         Ok(Vec::new())
     }

@@ -123,7 +123,7 @@ pub(crate) enum Verdict {
 pub(crate) struct Watch {
     /// The lease, and when it was first seen in this state.
     seen: Option<(LeaseRow, BootInstant)>,
-    /// The latest epoch in which a renewal was seen.
+    /// The latest epoch in which a renewal was seen since the last gap.
     renewed: Option<u64>,
     /// The last check.
     looked: Option<BootInstant>,
@@ -142,7 +142,7 @@ impl Watch {
         let is_blink = self.looked.is_some_and(|looked| now - looked <= LONGEST_BLINK);
         self.looked = Some(now);
         if !is_blink {
-            self.seen = None;
+            (self.seen, self.renewed) = (None, None);
         }
         let lease = sighting.lease;
         if lease.epoch != sighting.position.epoch || lease.beat == LeaseRow::RESIGNED {
@@ -167,8 +167,8 @@ impl Watch {
         }
     }
 
-    /// Whether a renewal of this lease was seen. Otherwise the process that kept it may have ended
-    /// long ago, or have used the database of which this one is a restored backup.
+    /// Whether a renewal of this lease was seen since the last gap. Otherwise the process that kept it
+    /// may have ended long ago, or have used the database of which this one is a restored backup.
     pub(crate) fn has_seen_renewal(&self, lease: LeaseRow) -> bool {
         self.renewed == Some(lease.epoch)
     }
@@ -392,6 +392,10 @@ mod tests {
         let other = sighting(4, (4, 0));
         assert_eq!(watch.see(&other, now, now), Verdict::Wait);
         assert!(watch.has_seen_renewal(stopped.lease) && !watch.has_seen_renewal(other.lease));
+        // After a gap, this cannot be told from a lease that nobody keeps.
+        now += Duration::from_secs(1);
+        assert_eq!(watch.see(&stopped, now, now), Verdict::Wait);
+        assert!(!watch.has_seen_renewal(stopped.lease));
     }
 
     /// The database may be a restored backup.

@@ -518,6 +518,7 @@ async fn end_waiting(vault: Vault, patience: Duration) {
         return;
     }
     sleep(patience).await;
+    let mut is_news = true;
     loop {
         match vault.end_waiting().await {
             Ok(0) | Err(NetError::RemoteShutdown) => return,
@@ -526,7 +527,9 @@ async fn end_waiting(vault: Vault, patience: Duration) {
                 return;
             }
             Err(error) => {
-                tracing::warn!(?error, "cannot end the sessions of an earlier process yet");
+                if std::mem::take(&mut is_news) {
+                    tracing::warn!(?error, "cannot end the sessions of an earlier process yet");
+                }
                 sleep(BACK_OFF).await;
             }
         }

@@ -154,7 +154,8 @@ impl Shared {
         let nodes = self.games.nodes();
         let mut over = None;
         for _ in 0..MAX_PLACEMENTS {
-            let candidate = nodes.candidate().await;
+            let reservation = nodes.reserve().await;
+            let candidate = reservation.as_ref().map(|reserved| reserved.candidate.clone());
             let games = self.games.clone();
             let is_here = move |found: AgeFound, will: bool| {
                 let record = AgeRecord { age: found.age, instance: found.instance };

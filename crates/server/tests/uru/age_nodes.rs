@@ -98,6 +98,10 @@ async fn an_age_moves_to_another_node_with_its_state() {
     let admin = Admin::open(leader.folder.path()).await.unwrap();
     let ages = admin.ask(Request::Ages { all: false, running: true }).await.unwrap();
     assert_eq!(ages[0]["running"]["players"].as_array().unwrap().len(), 2, "{ages:?}");
+    let online = admin.ask(Request::Online).await.unwrap();
+    let of = |key: &str| online.iter().map(|one| one[key].as_str().unwrap()).collect::<Vec<_>>();
+    let (at, through) = (of("node"), of("front"));
+    assert!(at[0] == at[1] && through[0] != through[1] && !through.contains(&at[0]), "{online:?}");
     leader.vault.kick("Atrus").await.unwrap();
     while atrus.game.hear().await.is_some() {}
 

@@ -264,10 +264,11 @@ fn a_killed_program_leaves_no_capturing_program() {
 #[test]
 fn captured_packets_are_shown_as_a_page() {
     let folder = tempfile::tempdir().unwrap();
-    let quiet = folder.path().join("quiet");
+    let [quiet, done] = ["quiet", "done"].map(|name| folder.path().join(name));
     assert!(Command::new("mkfifo").arg(&quiet).status().unwrap().success());
     let file = sample("uru-login.pcapng");
-    let script = format!("cat '{}'; exec cat '{}'", file.display(), quiet.display());
+    let [f, d, q] = [&file, &done, &quiet].map(|path| path.display().to_string());
+    let script = format!("cat '{f}'; touch '{d}'; exec cat '{q}'");
     let path = crate::captures::fake("tcpdump", folder.path(), &script);
     let writer = fs::OpenOptions::new().read(true).write(true).open(&quiet).unwrap();
     let mut command = worldwire(&["capture", "any", "--brief", "--inspect"]);
@@ -282,9 +283,15 @@ fn captured_packets_are_shown_as_a_page() {
     let rows = page.get("/api/rows?count=1000");
     let rows = rows["rows"].as_array().unwrap();
     assert!(rows.iter().any(|row| row["name"] == "auth.AcctLoginRequest"), "{rows:?}");
+    // Unlike tcpdump, `cat` would end in the middle of a packet.
+    while !done.exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
     signal(&running, "-INT");
     drop(writer);
-    assert!(running.0.wait().unwrap().success());
+    let status = running.0.wait().unwrap();
+    log.read_to_string(&mut said).unwrap();
+    assert!(status.success(), "{status}: {said}");
 }
 
 /// The packets of a capture that may be torn and whether it ends after a packet.

@@ -62,6 +62,14 @@ pub(in crate::uru) struct ClusterControl {
     pub(in crate::uru) handover: Handover,
 }
 
+impl Live {
+    /// The node with a name, or this process; `None` unless this process leads others.
+    fn node<'a>(&'a self, name: Option<&'a str>) -> Option<&'a str> {
+        let is_leading = self.games.nodes().is_leading();
+        is_leading.then(|| name.unwrap_or_else(|| self.cluster.own.node()))
+    }
+}
+
 impl fmt::Debug for Control {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Control").field("folder", &self.folder).finish_non_exhaustive()
@@ -170,20 +178,26 @@ impl Control {
         let Some(live) = &self.live else { return Ok(Vec::new()) };
         let running = live.games.running();
         let in_age = |player: u32| {
-            let players = running.iter().flat_map(|age| &age.players);
-            players.into_iter().find(|(id, _)| *id == player).map(|(_, since)| unix(*since))
+            let mut ages = running.iter();
+            ages.find_map(|age| {
+                let (_, since) = age.players.iter().find(|(id, _)| *id == player)?;
+                Some((age, unix(*since)))
+            })
         };
+        let node = |name: Option<&str>| live.node(name).map(str::to_owned);
         let shown = |OnlineSession { number, account, player, place, instance }| {
             let client = live.games.client(number);
-            let since = player.as_ref().and_then(|(id, _)| in_age(*id));
+            let (age, since) = player.as_ref().and_then(|(id, _)| in_age(*id)).unzip();
             json!({
                 "account": account,
                 "player": player.map(|(id, name)| json!({ "id": id, "name": name })),
                 "place": place,
                 "instance": (instance != Uuid::ZERO).then(|| instance.to_string()),
                 "placeSince": since,
-                "address": client.map(|client| client.address.to_string()),
-                "since": client.map(|client| unix(client.since)),
+                "node": age.and_then(|age| node(age.node.as_deref())),
+                "address": client.as_ref().map(|client| client.address.to_string()),
+                "front": client.as_ref().and_then(|client| node(client.front.as_deref())),
+                "since": client.as_ref().map(|client| unix(client.since)),
                 "connected": client.is_some_and(|client| client.is_connected),
             })
         };

@@ -243,11 +243,14 @@ async fn perform(
         Request::Accounts => Ok(vault.accounts().await?.iter().map(account_json).collect()),
         Request::AddAccount { name, password, flags } => {
             let added = vault.add_account(&name, &password, AccountFlags(flags)).await;
-            Ok(vec![password_json(added.map_err(about(&name))?)])
+            let added = added.map_err(about(&name))?;
+            tracing::info!(name, flags, "operator added an account");
+            Ok(vec![password_json(added)])
         }
         Request::SetPassword { name, password } => {
-            let set = vault.set_password(&name, &password).await;
-            Ok(vec![password_json(set.map_err(about(&name))?)])
+            let set = vault.set_password(&name, &password).await.map_err(about(&name))?;
+            tracing::info!(name, "operator changed the password of an account");
+            Ok(vec![password_json(set)])
         }
         Request::Ban { name, banned } => {
             vault.ban_account(&name, banned).await.map_err(about(&name))?;
@@ -326,6 +329,7 @@ async fn perform(
         }
         Request::Set { node, fields } => {
             vault.set(node, fields_of(&(&fields).into())?).await.map_err(about_node(node))?;
+            tracing::info!(node, "operator changed a node");
             Ok(Vec::new())
         }
         Request::AgeSettings { age } => {
@@ -335,6 +339,7 @@ async fn perform(
         Request::SetAgeSettings { age, state } => {
             let state = parse_hex(&state).ok_or(RequestError::NotHex)?;
             vault.set_age_settings(&age, state).await?;
+            tracing::info!(age, "operator changed the settings of an age");
             Ok(Vec::new())
         }
         Request::Check => Ok(vault.check().await?.iter().map(|finding| json!(finding)).collect()),
@@ -363,6 +368,7 @@ async fn perform(
                 NetError::LoggedInElsewhere => RequestError::HasPlayers,
                 error => error.into(),
             })?;
+            tracing::info!(nodes, "operator imported a vault");
             Ok(vec![json!({ "nodes": nodes })])
         }
         // Requests that concern more than the vault.

@@ -48,6 +48,8 @@ pub(in crate::uru) struct Games(Registry);
 pub(in crate::uru) struct Presence {
     ages: Ages,
     auth: u64,
+    /// The node that the client is connected to; `None` for this process.
+    front: Option<Arc<str>>,
 }
 
 /// Where a session's ages are.
@@ -61,7 +63,13 @@ enum Ages {
 impl Presence {
     /// The presence of a session whose ages are in another process.
     pub(in crate::uru) fn elsewhere(link: Link, auth: u64) -> Self {
-        Self { ages: Ages::Elsewhere(link), auth }
+        Self { ages: Ages::Elsewhere(link), auth, front: None }
+    }
+
+    /// The presence of a session whose client is connected to a node.
+    pub(in crate::uru) fn through(mut self, front: Option<Arc<str>>) -> Self {
+        self.front = front;
+        self
     }
 
     /// Removes the player from all ages, because the session has another one now, or none.
@@ -79,8 +87,7 @@ impl Presence {
     pub(in crate::uru) fn logged_in(&self, address: SocketAddr) {
         match &self.ages {
             Ages::Here(games) => {
-                let client = ClientInfo { address, since: Instant::now(), is_connected: true };
-                games.0.tables().clients.insert(self.auth, client);
+                games.0.tables().clients.insert(self.auth, self.client(address));
             }
             Ages::Elsewhere(link) => link.report(self.auth, ClientReport::logged_in(address)),
         }
@@ -102,14 +109,19 @@ impl Presence {
     pub(in crate::uru) fn resumed(&self, address: SocketAddr) {
         match &self.ages {
             Ages::Here(games) => {
-                let client = ClientInfo { address, since: Instant::now(), is_connected: true };
                 let mut tables = games.0.tables();
                 // After a takeover, the session is new here.
-                let known = tables.clients.entry(self.auth).or_insert(client);
+                let known = tables.clients.entry(self.auth);
+                let known = known.or_insert_with(|| self.client(address));
                 (known.address, known.is_connected) = (address, true);
             }
             Ages::Elsewhere(link) => link.report(self.auth, ClientReport::resumed(address)),
         }
+    }
+
+    fn client(&self, address: SocketAddr) -> ClientInfo {
+        let (front, since) = (self.front.clone(), Instant::now());
+        ClientInfo { address, front, since, is_connected: true }
     }
 }
 
@@ -131,6 +143,8 @@ pub(in crate::uru) struct RunningAge {
     pub(in crate::uru) filename: String,
     /// The instance.
     pub(in crate::uru) instance: Uuid,
+    /// The node that runs it; `None` for this process.
+    pub(in crate::uru) node: Option<String>,
     /// When it started.
     pub(in crate::uru) since: Instant,
     /// The players in it, and when they came.
@@ -250,7 +264,7 @@ impl Games {
             players.sort_unstable();
             let AgeRef { name, record, .. } = &host.place;
             let (filename, instance) = (name.clone(), record.instance);
-            RunningAge { filename, instance, since: host.since, players }
+            RunningAge { filename, instance, node: None, since: host.since, players }
         };
         let mut running: Vec<_> = tables.hosts.iter().map(age).collect();
         drop(tables);
@@ -292,7 +306,7 @@ impl Games {
 
     /// The connection of an auth session that has logged in.
     pub(in crate::uru) fn client(&self, auth: u64) -> Option<ClientInfo> {
-        self.0.tables().clients.get(&auth).copied()
+        self.0.tables().clients.get(&auth).cloned()
     }
 
     /// Shows a message to all players in one instance, or in all ages. Returns the number of
@@ -344,7 +358,7 @@ impl Games {
 
     /// The presence of an auth session, which lets its player be in ages.
     pub(in crate::uru) fn presence(&self, auth: u64) -> Presence {
-        Presence { ages: Ages::Here(self.clone()), auth }
+        Presence { ages: Ages::Here(self.clone()), auth, front: None }
     }
 
     /// Removes an auth session's player from all ages.

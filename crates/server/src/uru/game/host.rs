@@ -197,7 +197,7 @@ impl Host {
         self.dropped.report(&self.place.name);
         let (name, number) = (&self.place.name, self.number);
         // The reason why this process's time is over is logged once, for all ages.
-        tracing::info!(
+        tracing::warn!(
             name,
             number,
             "age ended without saving: another process may be running it by now"

@@ -99,10 +99,12 @@ pub(super) struct Tables {
 }
 
 /// The connection of a logged-in client.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::uru) struct ClientInfo {
     /// Its address.
     pub(in crate::uru) address: SocketAddr,
+    /// The node that it is connected to; `None` for this process.
+    pub(in crate::uru) front: Option<Arc<str>>,
     /// When it logged in.
     pub(in crate::uru) since: Instant,
     /// Whether it is connected. Otherwise its session waits for it to reconnect.

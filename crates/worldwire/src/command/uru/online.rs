@@ -127,11 +127,18 @@ fn table(online: &[Json]) -> String {
         let place = text(&one["place"]);
         if !place.is_empty() {
             let came = one["placeSince"].as_u64().map(|at| format!(" since {}", since(at)));
-            let _ = write!(out, "  in {place}{}", came.unwrap_or_default());
+            let node = one["node"].as_str().map(|node| format!(" at {node}"));
+            let [node, came] = [node, came].map(Option::unwrap_or_default);
+            let _ = write!(out, "  in {place}{node}{came}");
         }
-        let begun = one["since"].as_u64().map(since).unwrap_or_default();
+        let Some(begun) = one["since"].as_u64().map(since) else {
+            // The process that served it has failed.
+            out.push_str("  waiting for its client to return\n");
+            continue;
+        };
+        let front = one["front"].as_str().map(|front| format!(" at {front}")).unwrap_or_default();
         let lost = if one["connected"] == true { "" } else { ", connection lost" };
-        let _ = writeln!(out, "  online since {begun} from {}{lost}", text(&one["address"]));
+        let _ = writeln!(out, "  online since {begun} from {}{front}{lost}", text(&one["address"]));
     }
     out
 }

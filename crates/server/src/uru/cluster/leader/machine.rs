@@ -6,6 +6,7 @@
 mod joining;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::Bytes32;
@@ -292,6 +293,11 @@ impl LeaderMachine {
     /// When each member was last heard from.
     pub(in super::super) fn heard(&self) -> impl Iterator<Item = Duration> + Clone {
         self.nodes.values().filter(|node| node.is_member).map(|node| node.heard)
+    }
+
+    /// The name of the member that has this incarnation.
+    pub(in super::super) fn name_of(&self, incarnation: u64) -> Option<Arc<str>> {
+        self.nodes.get(&incarnation).map(|node| node.name.as_str().into())
     }
 
     /// All members, by name.

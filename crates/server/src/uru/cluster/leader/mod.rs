@@ -1,18 +1,14 @@
-//! The leader's end of the cluster: serves the sessions of all nodes with its vault and its ages.
-//!
-//! Each session has a task, which handles one request after another, like a client's connection to
-//! this process, so notices and replies are in the same order. If its node is given up, or its client
-//! comes back elsewhere, the task hands the session over: see `returning`.
+//! The leader's end of the cluster: admits nodes, decides where ages run, and serves the sessions of
+//! all nodes with its vault and its ages.
 
 pub(super) mod admission;
 mod isolation;
 pub(super) mod machine;
 mod nodes;
-mod returning;
 pub(super) mod scheduler;
+mod session;
 
 use std::collections::HashMap;
-use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -24,28 +20,22 @@ use tracing::{debug, error, info, warn};
 use worldwire_net::LogLimiter;
 use worldwire_uru::types::NetError;
 
-use super::admin::{ADMIN, Dialogue, RemoteOperators};
-use super::bus::{Bus, BusError, Messages, Pending, Publisher, Subjects};
+use super::admin::RemoteOperators;
+use super::bus::{Bus, BusError, Messages, Publisher, Subjects};
 use super::link::HeardLeader;
 use super::members::{LeaderInbox, Question, Traffic};
 use super::passport::{Passport, PassportOffice};
-use super::requests::{
-    ClientReport, ENTER_AGE, OF_AGES, OF_CLIENTS, RENEW_TICKET, RESUME_SESSION, RenewTicket,
-    ResumeSession, address,
-};
 use crate::boot_clock::BootInstant;
 use crate::store::lease::VALID;
 use crate::uru::Shared;
-use crate::uru::game::Presence;
+use crate::uru::vault::Vault;
 use crate::uru::vault::age_states;
-use crate::uru::vault::ask::{Ask, ForKind, decoded, encoded, for_kind};
 use crate::uru::vault::placements::Placement;
-use crate::uru::vault::{Connection, Notice, Notices, Vault, named_player};
 use admission::Admission;
 use isolation::Isolation;
 use machine::{LeaderEvent, LeaderMachine, RemoteSession};
-use returning::Returning;
 use scheduler::Scheduler;
+use session::{Input, Output, serve};
 
 pub(in crate::uru) use isolation::Successors;
 pub(super) use machine::MAX_REQUESTS;
@@ -145,30 +135,6 @@ impl Leader {
         // It has a time limit.
         let _ = self.task.await;
     }
-}
-
-/// An input of a session's task.
-enum Input {
-    Request {
-        number: u64,
-        kind: u16,
-        body: Vec<u8>,
-    },
-    Report(ClientReport),
-    /// Its node was given up.
-    Abandoned,
-}
-
-/// An output of a session's task, for its node.
-enum Output {
-    Notice(Notice),
-    Reply {
-        number: u64,
-        notices: u64,
-        outcome: Result<Vec<u8>, NetError>,
-    },
-    /// The vault has ended the session.
-    Ended,
 }
 
 /// What else the leader hears.
@@ -345,6 +311,16 @@ impl Task {
                     tokio::spawn(async move { age_states::left(&vault, auth, age).await });
                 }
                 scheduler::Task::Came { player } => self.shared.games.remove_player(player),
+                scheduler::Task::Missing { nodes, ages, after } => {
+                    let nodes = nodes.into_iter().collect::<Vec<_>>().join(", ");
+                    let seconds = after.as_secs() + 1;
+                    warn!(
+                        nodes,
+                        ages,
+                        seconds,
+                        "nodes have not joined since the last leader failed, but may still run ages:                          unless they join, these ages can restart after this time"
+                    );
+                }
             }
         }
         if Instant::now() >= self.look_at {
@@ -392,7 +368,8 @@ impl Task {
                     self.sessions.insert(session, inputs);
                     let (shared, outputs) = (Arc::clone(&self.shared), self.outputs.clone());
                     let operators = self.operators.clone();
-                    tokio::spawn(serve(shared, operators, session, inbox, outputs));
+                    let remote = (session, self.machine.name_of(session.incarnation));
+                    tokio::spawn(serve(shared, operators, remote, inbox, outputs));
                 }
                 LeaderEvent::Ended(session) => {
                     self.sessions.remove(&session);
@@ -462,182 +439,5 @@ async fn remove_offline(vault: Vault, nodes: NodeAges) {
         && let Ok(offline) = vault.offline(players).await
     {
         nodes.with(|scheduler, _| scheduler.offline(&offline));
-    }
-}
-
-/// Serves a session until its client or the vault ends it.
-async fn serve(
-    shared: Arc<Shared>,
-    operators: Option<RemoteOperators>,
-    remote: RemoteSession,
-    mut inbox: mpsc::UnboundedReceiver<Input>,
-    outputs: mpsc::UnboundedSender<(RemoteSession, Output)>,
-) {
-    // Sending fails if this process no longer leads.
-    let send = |output| outputs.send((remote, output)).is_ok();
-    let Ok((session, notices)) = shared.vault.connect().await else {
-        send(Output::Ended);
-        return;
-    };
-    let presence = shared.games.presence(session.number());
-    let (dialogue, notified, returning) = (Dialogue::default(), 0, Returning::default());
-    let mut client = RemoteClient {
-        shared: &shared,
-        remote,
-        operators,
-        dialogue,
-        session,
-        presence,
-        notices,
-        notified,
-        returning,
-    };
-    loop {
-        let input = tokio::select! {
-            notice = client.notices.recv() => {
-                let Some(notice) = notice else {
-                    send(Output::Ended);
-                    return;
-                };
-                if !send(client.notify(notice)) {
-                    return;
-                }
-                continue;
-            }
-            claim = client.returning.claimed() => {
-                client.hand_over(claim);
-                send(Output::Ended);
-                return;
-            }
-            input = inbox.recv() => input,
-        };
-        match input {
-            Some(Input::Request { number, kind, body }) => {
-                let outcome = client.request(kind, &body).await;
-                for notice in client.returning.take_missed() {
-                    send(client.notify(notice));
-                }
-                while let Some(notice) = client.notices.due() {
-                    send(client.notify(notice));
-                }
-                send(Output::Reply { number, notices: client.notified, outcome });
-            }
-            Some(Input::Report(report)) => client.report(report),
-            Some(Input::Abandoned) => {
-                client.wait();
-                return;
-            }
-            None => return,
-        }
-    }
-}
-
-/// A client that is connected to a node.
-struct RemoteClient<'s> {
-    shared: &'s Shared,
-    remote: RemoteSession,
-    operators: Option<RemoteOperators>,
-    /// With an operator.
-    dialogue: Dialogue,
-    session: Connection,
-    presence: Presence,
-    notices: Notices,
-    /// The number of notices sent.
-    notified: u64,
-    /// Last, so that a session has ended when its ticket is no longer valid.
-    returning: Returning,
-}
-
-impl RemoteClient<'_> {
-    fn notify(&mut self, notice: Notice) -> Output {
-        self.notified += 1;
-        self.returning.notified(notice);
-        Output::Notice(notice)
-    }
-
-    async fn request(&mut self, kind: u16, body: &[u8]) -> Result<Vec<u8>, NetError> {
-        match kind {
-            ENTER_AGE => {
-                let wanted = decoded(body).map_err(|_| NetError::InvalidParameter)?;
-                let entered = self.shared.enter_age(&self.session, wanted);
-                return encoded(&entered.await?).map_err(|_| NetError::InternalError);
-            }
-            RENEW_TICKET => {
-                let RenewTicket { used, new } =
-                    decoded(body).map_err(|_| NetError::InvalidParameter)?;
-                self.renew(used, new).await?;
-                return encoded(&()).map_err(|_| NetError::InternalError);
-            }
-            RESUME_SESSION => {
-                let ResumeSession { presented, new } =
-                    decoded(body).map_err(|_| NetError::InvalidParameter)?;
-                let resumed = self.resume(presented, new).await?;
-                return encoded(&resumed).map_err(|_| NetError::InternalError);
-            }
-            _ => {}
-        }
-        if let (ADMIN, Some(operators)) = (kind, &self.operators) {
-            let part = decoded(body).map_err(|_| NetError::InvalidParameter)?;
-            let answer = self.dialogue.take(operators, part).await?;
-            return encoded(&answer).map_err(|_| NetError::InternalError);
-        }
-        let named = named_player(kind, body);
-        if let Some((player, _)) = named {
-            self.give_up(player).await;
-        }
-        // Nodes may do what clients may do, and those that run ages what ages may do.
-        let runs_ages = || self.shared.games.nodes().runs_ages(self.remote.incarnation);
-        let is_allowed = OF_CLIENTS.contains(&kind) || OF_AGES.contains(&kind) && runs_ages();
-        let carried = is_allowed.then(|| {
-            let session = &self.session;
-            for_kind(kind, CarryOut { session, body })
-        });
-        let outcome = match carried.flatten() {
-            Some(outcome) => outcome.await,
-            None => Err(NetError::NotSupported),
-        };
-        if let Some((player, true)) = named
-            && outcome.is_ok()
-        {
-            self.returning.chose(player);
-        }
-        outcome
-    }
-
-    fn report(&mut self, report: ClientReport) {
-        match report {
-            ClientReport::LoggedIn { ip, port } => self.presence.logged_in(address(ip, port)),
-            ClientReport::Lost => {
-                self.presence.lost();
-                self.returning.lost();
-            }
-            ClientReport::Resumed { ip, port } => {
-                self.presence.resumed(address(ip, port));
-                self.returning.came_back();
-            }
-            ClientReport::PlayerChanged => self.presence.changed(),
-        }
-    }
-}
-
-/// Makes an encoded request of a session, and encodes its reply.
-struct CarryOut<'s> {
-    session: &'s Connection,
-    body: &'s [u8],
-}
-
-impl<'s> ForKind for CarryOut<'s> {
-    type Output = Pending<'s, Result<Vec<u8>, NetError>>;
-
-    fn run<A: Ask>(self) -> Self::Output {
-        let Ok(ask) = decoded::<A>(self.body) else {
-            return Box::pin(ready(Err(NetError::InvalidParameter)));
-        };
-        // Only ages of this process need no placement.
-        if ask.owner().is_some_and(|owner| owner.fence == 0) {
-            return Box::pin(ready(Err(NetError::InvalidParameter)));
-        }
-        let reply = self.session.ask(ask);
-        Box::pin(async move { encoded(&reply.await?).map_err(|_| NetError::InternalError) })
     }
 }

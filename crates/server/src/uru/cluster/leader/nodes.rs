@@ -55,6 +55,20 @@ struct Leading {
     answers: HashMap<u64, oneshot::Sender<Result<(), NotExpected>>>,
 }
 
+/// Counts an age as one of a process until it is placed, so that ages which are requested at the same
+/// time go to different processes.
+pub(in crate::uru) struct Reservation {
+    nodes: NodeAges,
+    /// The process.
+    pub(in crate::uru) candidate: Candidate,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.nodes.with(|scheduler, _| scheduler.release(self.candidate.process));
+    }
+}
+
 impl fmt::Debug for NodeAges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NodeAges").field("is_leading", &self.is_leading()).finish_non_exhaustive()
@@ -102,13 +116,22 @@ impl NodeAges {
         }
     }
 
-    /// The process to which new ages go; `None` for this one. Waits for nodes that an earlier leader
+    /// The process to which a new age goes; `None` for this one. Waits for nodes that an earlier leader
     /// knew, which may be joining.
-    pub(in crate::uru) async fn candidate(&self) -> Option<Candidate> {
+    pub(in crate::uru) async fn reserve(&self) -> Option<Reservation> {
         let start = Instant::now();
+        let choose = |scheduler: &mut Scheduler, _| {
+            let choice = scheduler.choose();
+            if let Choice::Node(candidate) = &choice {
+                scheduler.reserve(candidate.process);
+            }
+            choice
+        };
         loop {
-            match self.with(|scheduler, _| scheduler.choose())? {
-                Choice::Node(candidate) => return Some(candidate),
+            match self.with(choose)? {
+                Choice::Node(candidate) => {
+                    return Some(Reservation { nodes: self.clone(), candidate });
+                }
                 Choice::Here => return None,
                 Choice::Wait if start.elapsed() >= WAIT_FOR_NODES => return None,
                 Choice::Wait => sleep(LOOK_EVERY).await,
@@ -219,6 +242,7 @@ impl NodeAges {
         let age = |age: super::scheduler::NodeAge| RunningAge {
             filename: age.filename,
             instance: age.instance,
+            node: Some(age.node),
             since: ago(age.since),
             players: age.players.into_iter().map(|(id, since)| (id, ago(since))).collect(),
         };

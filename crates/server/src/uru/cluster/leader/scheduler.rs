@@ -10,6 +10,9 @@
 //! * when its node has reported for 70 s neither that it runs nor that a player has come,
 //! * when its process, which an earlier leader knew, has not joined in time.
 
+mod choice;
+mod operators;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
@@ -19,7 +22,11 @@ use super::super::ages::{AgeOrder, AgeReport, NodeInfo, Visit};
 use super::machine::PATIENCE;
 use crate::uru::config::check_public_address;
 use crate::uru::game::{BySession, OfSession};
-use crate::uru::vault::placements::{Candidate, FIRST_PLACED, Placement};
+use crate::uru::vault::placements::{FIRST_PLACED, Placement};
+use choice::Load;
+
+pub(in super::super) use choice::Choice;
+pub(in crate::uru) use operators::NodeAge;
 
 /// How long a node may take to answer that it expects a player.
 pub(in super::super) const ANSWER_WITHIN: Duration = Duration::from_secs(2);
@@ -33,8 +40,6 @@ const CONFIRM_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The maximum number of players at a node. Beyond that, arrivals are not counted.
 const MAX_PLAYERS: u64 = 1 << 16;
-/// How many players an age costs.
-const PLAYERS_PER_AGE: u64 = 20;
 
 /// A task for the leader.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +54,9 @@ pub(in super::super) enum Task {
     Left { auth: u64, age: u32 },
     /// Remove a player who has come to a node from the ages of this process.
     Came { player: u32 },
+    /// Report nodes that may still run ages, although they have not joined this leader. Their ages
+    /// can restart after this time.
+    Missing { nodes: BTreeSet<String>, ages: usize, after: Duration },
 }
 
 /// Why no node expects a player.
@@ -60,42 +68,22 @@ pub(in crate::uru) enum NotExpected {
     NoAnswer,
 }
 
-/// Where to run an age that does not run yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) enum Choice {
-    /// At this process of a node.
-    Node(Candidate),
-    /// In the process of the leader, because no node runs ages.
-    Here,
-    /// Nowhere yet: nodes that an earlier leader knew have not joined.
-    Wait,
-}
-
-/// A running age at a node.
-#[derive(Clone, Debug)]
-pub(in crate::uru) struct NodeAge {
-    /// The age's filename.
-    pub(in crate::uru) filename: String,
-    /// The instance.
-    pub(in crate::uru) instance: Uuid,
-    /// How long it has run, as far as this leader knows.
-    pub(in crate::uru) since: Duration,
-    /// The players in it, and when they came.
-    pub(in crate::uru) players: Vec<(u32, Duration)>,
-}
-
 /// The scheduler.
 #[derive(Debug)]
 pub(in super::super) struct Scheduler {
     /// The nodes that have joined, by process.
     nodes: BTreeMap<u64, Node>,
-    /// Processes that may still run ages, and when they no longer do.
-    absent: BTreeMap<u64, Duration>,
+    /// Processes that may still run ages.
+    absent: BTreeMap<u64, Absent>,
+    /// When to report the absent ones that an earlier leader knew.
+    report_at: Option<Duration>,
     /// The placements, by number.
     ages: HashMap<u32, Age>,
     /// Placements that are over, until the vault has ended them.
     ending: BTreeSet<(u32, u64)>,
     loads: HashMap<u64, Load>,
+    /// How many new ages each process was chosen for that are not placed yet.
+    reserved: HashMap<u64, u64>,
     /// By player.
     expected: BySession<Place>,
     /// By player.
@@ -121,16 +109,18 @@ struct Node {
     files_agree: bool,
 }
 
-/// What a process has to do.
-#[derive(Clone, Copy, Debug, Default)]
-struct Load {
-    ages: u64,
-    players: u64,
+/// A process that may still run ages, although it has not joined.
+#[derive(Debug)]
+struct Absent {
+    node: String,
+    /// When it no longer runs them.
+    until: Duration,
 }
 
 #[derive(Debug)]
 struct Age {
     fence: u64,
+    node: String,
     process: u64,
     filename: String,
     instance: Uuid,
@@ -176,9 +166,11 @@ impl Scheduler {
         let mut this = Self {
             nodes: BTreeMap::new(),
             absent: BTreeMap::new(),
+            report_at: (!stored.is_empty()).then_some(now + PATIENCE),
             ages: HashMap::new(),
             ending: BTreeSet::new(),
             loads: HashMap::new(),
+            reserved: HashMap::new(),
             expected: BySession::default(),
             present: BySession::default(),
             waiting: BTreeMap::new(),
@@ -187,7 +179,8 @@ impl Scheduler {
             tasks: VecDeque::new(),
         };
         for (number, placement) in stored {
-            this.absent.insert(placement.process, now + PATIENCE + hold);
+            let (node, until) = (placement.node.clone(), now + PATIENCE + hold);
+            this.absent.insert(placement.process, Absent { node, until });
             this.learn(now, number, &placement);
         }
         this
@@ -224,13 +217,16 @@ impl Scheduler {
     /// stopped, all its ages have ended.
     pub(in super::super) fn left(&mut self, heard: Duration, incarnation: u64, has_ended: bool) {
         let Some(process) = self.process_of(incarnation) else { return };
-        self.nodes.remove(&process);
+        let Some(node) = self.nodes.remove(&process) else { return };
         for waiting in self.waiting.values_mut().filter(|waiting| waiting.process == process) {
             waiting.is_sent = false;
         }
         match has_ended {
             true => self.process_ended(process),
-            false => drop(self.absent.insert(process, heard + PATIENCE)),
+            false => {
+                let absent = Absent { node: node.name, until: heard + PATIENCE };
+                self.absent.insert(process, absent);
+            }
         }
     }
 
@@ -288,31 +284,6 @@ impl Scheduler {
                     self.revoke(incarnation, number, fence);
                 }
             }
-        }
-    }
-
-    /// Where to run an age that does not run yet.
-    pub(in super::super) fn choose(&self) -> Choice {
-        let load = |process: &u64| self.loads.get(process).copied().unwrap_or_default();
-        // A node for no players is being drained.
-        let candidates = self.nodes.iter();
-        let is_candidate =
-            |node: &Node| node.info.runs_ages && node.info.max_players > 0 && node.files_agree;
-        let candidates = candidates.filter(|(_, node)| is_candidate(node));
-        let best = candidates.min_by(|(one, node), (other, than)| {
-            // Fractions are compared without division.
-            let (load, than_load) = (load(one).weight(), load(other).weight());
-            let [max, than_max] = [node, than].map(|node| u64::from(node.info.max_players.max(1)));
-            let fuller = (load * than_max).cmp(&(than_load * max));
-            let by_name = || node.name.cmp(&than.name);
-            node.is_suspect.cmp(&than.is_suspect).then(fuller).then_with(by_name)
-        });
-        match best {
-            Some((process, node)) => {
-                Choice::Node(Candidate { node: node.name.clone(), process: *process })
-            }
-            None if self.absent.is_empty() && !self.lacks_info() => Choice::Here,
-            None => Choice::Wait,
         }
     }
 
@@ -384,46 +355,6 @@ impl Scheduler {
         self.present.iter().map(|(player, _)| player).collect()
     }
 
-    /// Shows a message to all players in one instance, or in all ages of nodes. Returns the number of
-    /// players.
-    pub(in super::super) fn announce(
-        &mut self,
-        instance: Option<Uuid>,
-        sender: &str,
-        text: &str,
-    ) -> usize {
-        let order = AgeOrder::Announce {
-            instance: instance.unwrap_or(Uuid::ZERO),
-            sender: sender.to_owned(),
-            text: text.to_owned(),
-        };
-        for node in self.nodes.values().filter(|node| node.info.runs_ages) {
-            let (incarnation, order) = (node.incarnation, order.clone());
-            self.tasks.push_back(Task::Order { incarnation, order });
-        }
-        let is_meant = |number| {
-            let age = self.ages.get(&number);
-            age.is_some_and(|age| instance.is_none_or(|instance| age.instance == instance))
-        };
-        self.present.iter().filter(|(_, place)| is_meant(place.number)).count()
-    }
-
-    /// The ages of nodes, in no particular order. Times are durations until now.
-    pub(in super::super) fn running(&self, now: Duration) -> Vec<NodeAge> {
-        let mut players: HashMap<u32, Vec<_>> = HashMap::new();
-        for (player, place) in self.present.iter() {
-            let since = now.saturating_sub(place.since);
-            players.entry(place.number).or_default().push((player, since));
-        }
-        let age = |(number, age): (&u32, &Age)| {
-            let mut players = players.remove(number).unwrap_or_default();
-            players.sort_unstable();
-            let (filename, instance) = (age.filename.clone(), age.instance);
-            NodeAge { filename, instance, since: now.saturating_sub(age.since), players }
-        };
-        self.ages.iter().map(age).collect()
-    }
-
     /// The vault has ended placements.
     pub(in super::super) fn have_ended(&mut self, ended: &[(u32, u64)]) {
         for key in ended {
@@ -439,7 +370,7 @@ impl Scheduler {
     /// When to call [`timeout`](Self::timeout) again.
     pub(in super::super) fn poll_timeout(&self) -> Duration {
         let waiting = self.waiting.values().map(|waiting| waiting.until);
-        let absent = self.absent.values().copied();
+        let absent = self.absent.values().map(|absent| absent.until);
         waiting.chain(absent).fold(self.look_at, Duration::min)
     }
 
@@ -454,12 +385,16 @@ impl Scheduler {
             }
             self.answer(request, Err(NotExpected::NoAnswer));
         }
-        let over = self.absent.iter().filter(|(_, until)| now >= **until);
+        let over = self.absent.iter().filter(|(_, absent)| now >= absent.until);
         let over: Vec<_> = over.map(|(process, _)| *process).collect();
         over.into_iter().for_each(|process| self.process_ended(process));
         if now >= self.look_at {
             self.look_at = now + LOOK_EVERY;
             self.look(now);
+            if self.report_at.is_some_and(|at| now >= at) {
+                self.report_at = None;
+                self.report_missing(now);
+            }
         }
     }
 
@@ -495,10 +430,12 @@ impl Scheduler {
         unconfirmed.into_iter().for_each(|player| self.departed(player));
     }
 
-    /// Whether a node that has ages has not said yet what it is.
-    fn lacks_info(&self) -> bool {
-        let mut unknown = self.nodes.iter().filter(|(_, node)| node.info.host.is_empty());
-        unknown.any(|(process, _)| self.loads.contains_key(process))
+    /// Reports processes that have not joined since this leader began.
+    fn report_missing(&mut self, now: Duration) {
+        let Some(until) = self.absent.values().map(|absent| absent.until).max() else { return };
+        let nodes = self.absent.values().map(|absent| absent.node.clone()).collect();
+        let ages = self.ages.values().filter(|age| self.absent.contains_key(&age.process)).count();
+        self.tasks.push_back(Task::Missing { nodes, ages, after: until.saturating_sub(now) });
     }
 
     fn process_of(&self, incarnation: u64) -> Option<u64> {
@@ -513,8 +450,8 @@ impl Scheduler {
             return;
         }
         self.forget(number);
-        let filename = placement.filename.clone();
-        let age = Age { fence, process, filename, instance, since: now, heard: now };
+        let (node, filename) = (placement.node.clone(), placement.filename.clone());
+        let age = Age { fence, node, process, filename, instance, since: now, heard: now };
         self.ages.insert(number, age);
         self.loads.entry(process).or_default().ages += 1;
     }
@@ -650,12 +587,6 @@ impl Scheduler {
         if self.waiting.remove(&request).is_some() {
             self.tasks.push_back(Task::Answer { request, outcome });
         }
-    }
-}
-
-impl Load {
-    fn weight(self) -> u64 {
-        self.players + PLAYERS_PER_AGE * self.ages
     }
 }
 

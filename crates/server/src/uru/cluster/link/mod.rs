@@ -505,12 +505,14 @@ impl Task {
                         false if reason == LeaveReason::Stopped => {
                             debug!(%reason, "left the leader")
                         }
-                        true => {
-                            warn!(%reason, "this node has lost the leader: all sessions have ended")
-                        }
-                        false => {
-                            info!(%reason, "this node looks for the leader: all sessions have ended")
-                        }
+                        true => warn!(
+                            %reason,
+                            "this node has lost the leader: its clients must connect again"
+                        ),
+                        false => info!(
+                            %reason,
+                            "this node looks for the leader again: its clients must connect again"
+                        ),
                     }
                 }
                 LinkEvent::Answered { number, notices, outcome } => {

@@ -102,6 +102,24 @@ fn new_ages_go_where_most_room_is() {
 }
 
 #[test]
+fn ages_requested_at_the_same_time_go_to_different_nodes() {
+    let mut scheduler = two_nodes();
+    assert_eq!(chosen(&scheduler), 1);
+    scheduler.reserve(1);
+    assert_eq!(chosen(&scheduler), 2);
+    scheduler.reserve(2);
+    assert_eq!(chosen(&scheduler), 1);
+    bring(&mut scheduler, CITY, &placement(1, 1), 5);
+    scheduler.release(1);
+    assert_eq!(chosen(&scheduler), 2);
+    scheduler.release(2);
+    assert_eq!(chosen(&scheduler), 2, "it has no ages");
+    // As after another leader.
+    scheduler.release(2);
+    assert!(scheduler.reserved.is_empty());
+}
+
+#[test]
 fn a_node_whose_files_differ_gets_no_new_ages() {
     let mut scheduler = two_nodes();
     scheduler.compared(11, false);
@@ -200,6 +218,11 @@ fn placements_of_earlier_leaders_wait_for_their_processes() {
     scheduler.reported(START, 11, AgeReport::Running { number: CITY, fence: 4 });
     assert_eq!(tasks(&mut scheduler), []);
     let end = START + PATIENCE + hold;
+    scheduler.timeout(START + PATIENCE - Duration::from_millis(1));
+    assert_eq!(tasks(&mut scheduler), []);
+    scheduler.timeout(START + PATIENCE + LOOK_EVERY);
+    let (nodes, after) = (BTreeSet::from(["a".to_owned()]), hold - LOOK_EVERY);
+    assert_eq!(tasks(&mut scheduler), [Task::Missing { nodes, ages: 1, after }]);
     scheduler.timeout(end - Duration::from_millis(1));
     assert_eq!(tasks(&mut scheduler), []);
     scheduler.timeout(end);
