@@ -3,10 +3,11 @@
 //!
 //! | decisions | test |
 //! | --- | --- |
-//! | 1, 2, 3, 5, 7, 8, 10, 11, 12, 14, 15, 18, 24, 25 | `scenarios`, and those of `decisions` and `merging` by number |
-//! | 4, 6, 9, 13, 17, 30, 31, 36, 37, 38, 40 to 42 | `decisions` |
+//! | 1, 2, 3, 5, 7, 8, 10, 11, 12, 14, 15, 18, 24, 25 | `scenarios`, and those of `decisions`, `locks` and `merging` by number |
+//! | 4, 6, 9, 17, 30, 31, 36, 37, 38, 40 to 42 | `decisions` |
+//! | 13 | `locks` |
 //! | 16, 20, 21, 22, 23, 27, 28 | `merging` |
-//! | 19 | `the_owner_leaves_and_the_next_one_is_told` of `decisions` |
+//! | 19 | `when_the_owner_leaves_the_next_one_is_notified` of `decisions` |
 //! | 26, 32, 39 | `lasting` |
 //! | 29, 33, 34, 35 | `ages` and `siege` of `worldwire-server` |
 //!
@@ -21,6 +22,8 @@
 #[path = "../../../uru/tests/age/decisions.rs"]
 mod decisions;
 mod lasting;
+#[path = "../../../uru/tests/age/locks.rs"]
+mod locks;
 #[path = "../../../uru/tests/age/merging.rs"]
 mod merging;
 #[allow(dead_code, reason = "shared with other tests")]

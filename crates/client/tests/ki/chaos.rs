@@ -6,9 +6,7 @@
 //! plain `cargo test` runs a few.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use worldwire_client::ki::{Client, Settings};
 use worldwire_ki::character::Character;
@@ -18,6 +16,7 @@ use worldwire_server::ki::admin::{Admin, Request};
 use worldwire_server::ki::realm::Privileges;
 use worldwire_server::ki::{LoginServer, Start};
 
+use crate::child::{self, say};
 use crate::database::Database;
 
 const FOLDER: &str = "WORLDWIRE_KI_CHAOS_FOLDER";
@@ -50,14 +49,12 @@ async fn rounds(database: &Database, rounds: usize) -> usize {
     let mut told = BTreeMap::<String, bool>::new();
     let mut lines = 0;
     for round in 0..rounds {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "chaos::server", "--nocapture"]);
+        let mut command = child::command("chaos::server");
         command.env(FOLDER, folder).env(ROUND, round.to_string());
         command.env(URL, database.url.as_deref().unwrap_or_default());
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = command.spawn().unwrap();
         let enough = lines + 20 + round * 17 % 31;
-        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-            let line = line.unwrap();
+        for line in child::lines(&mut child) {
             let gone = match line.split_once(' ') {
                 Some(("made", name)) => (name, false),
                 Some(("deleted", name)) => (name, true),
@@ -106,9 +103,7 @@ async fn names(folder: &Path) -> BTreeMap<String, u64> {
 fn server() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let (round, url) = (std::env::var(ROUND).unwrap(), std::env::var(URL).unwrap());
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async {
+    child::run(async {
         let start = Start {
             change: Some(Box::new(move |config| {
                 config.database = url;
@@ -149,10 +144,4 @@ async fn work(address: String, account: String) {
             say(&format!("deleted {name}"));
         }
     }
-}
-
-fn say(line: &str) {
-    let mut out = std::io::stdout().lock();
-    out.write_all(format!("{line}\n").as_bytes()).unwrap();
-    out.flush().unwrap();
 }

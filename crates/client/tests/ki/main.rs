@@ -5,6 +5,8 @@
 mod attacks;
 mod chaos;
 mod characters;
+#[path = "../../../server/tests/data/support/child.rs"]
+mod child;
 #[path = "../../../server/tests/data/support/database.rs"]
 mod database;
 #[path = "../../../server/tests/data/support/gate.rs"]

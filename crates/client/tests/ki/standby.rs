@@ -8,14 +8,14 @@ use tokio::time::sleep;
 use worldwire_client::ki::{Client, ClientError, Settings};
 use worldwire_ki::character::Character;
 use worldwire_ki::crypt::login::password_hash;
-use worldwire_net::Stop;
 use worldwire_server::ki::realm::{AccountSummary, Privileges, Realm};
 use worldwire_server::ki::{Standby, Start};
 
+use crate::child::{say, write_key};
 use crate::database::Database;
 use crate::processes::{
-    FOLDER, GONE, Kind, Numbers, check, cut_off, delay_an_answer, is_quiet, now, obey, say,
-    take_turns, with_database, write_key,
+    GONE, Kind, Numbers, check, cut_off, delay_an_answer, is_quiet, now, obey, take_turns,
+    with_database,
 };
 use crate::sockets::Running;
 
@@ -68,17 +68,11 @@ fn numbers(realm: &Realm) -> Numbers {
     realm.accounts().into_iter().flat_map(names).map(|name| (name, 1)).collect()
 }
 
-/// The child: a standby, whose clients write once it serves. Run directly, it does nothing.
+/// The child: a standby, whose clients write once it serves.
 #[test]
 fn process() {
-    let Some(folder) = std::env::var_os(FOLDER) else { return };
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let stop = Stop::new();
-    let signal = stop.signal();
-    obey(stop);
-    runtime.block_on(async {
-        let standby = Standby::open(Path::new(&folder), Start::default()).await.unwrap();
+    obey(async |folder, signal| {
+        let standby = Standby::open(folder, Start::default()).await.unwrap();
         // The test harness has begun a line.
         say("\nwaits");
         let Some(server) = standby.lead(signal.clone()).await.unwrap() else { return };

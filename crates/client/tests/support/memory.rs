@@ -75,9 +75,9 @@ impl Ledger for Memory {
             assert_eq!(self.position.lock().unwrap().replace(after.next()), Some(after));
             let mut rows = self.rows.lock().unwrap();
             for (key, change) in &*changes {
-                match change {
-                    Change::DeleteAccount(_) | Change::DeleteCharacter(_) => rows.remove(key),
-                    change => rows.insert(key.clone(), change.clone()),
+                match change.is_deletion() {
+                    true => rows.remove(key),
+                    false => rows.insert(key.clone(), change.clone()),
                 };
             }
             if self.loses_answers.load(Ordering::Relaxed) { failure() } else { Ok(()) }

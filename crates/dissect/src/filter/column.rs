@@ -8,8 +8,9 @@ use worldwire_core::value::Content;
 
 use super::error::Problem;
 use super::expression::{Expression, Path, Pattern};
+use super::path_value::PathValue;
 use super::resolve::Resolver;
-use super::run::{PathValue, look};
+use super::run::look;
 use super::tail::{Ambiguities, Ambiguity};
 use super::{Filter, FilterError, Subject};
 use crate::item::Time;

@@ -7,8 +7,8 @@ use worldwire_core::json::Json;
 
 use super::error::Problem;
 use super::expression::{Expression, Path, Pattern, Start, Step};
+use super::path_value::PathValue;
 use super::resolve::Resolver;
-use super::run::PathValue;
 use super::{Filter, FilterError, Subject, values};
 use crate::vocabulary::ValueKind;
 

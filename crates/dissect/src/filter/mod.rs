@@ -122,6 +122,7 @@ mod literal;
 mod moment;
 mod number;
 mod parse;
+mod path_value;
 mod reach;
 mod resolve;
 mod run;

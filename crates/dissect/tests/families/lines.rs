@@ -1,82 +1,20 @@
 //! Every JSON line that a dissection writes encodes to the message it shows.
 
-use worldwire_capture::{CaptureReader, Record};
 use worldwire_core::json::{Style, parse};
 use worldwire_core::{Limits, Side, Tree};
-use worldwire_dissect::{
-    CodecOptions, Definitions, Dissection, Format, Item, Keys, Line, Options, Scratch,
-};
+use worldwire_dissect::{CodecOptions, Definitions, Format, Item, Keys, Line, Scratch};
 
-/// A sample with its keys and definitions, and its setup steps that are not messages.
-struct Sample {
-    capture: &'static [u8],
-    keys: &'static str,
-    data: &'static [(&'static str, &'static str)],
-    no_messages: &'static [&'static str],
-}
+use crate::samples::{KI, MXO, Sample, TERA, URU, definitions, packets, taken_in};
 
-macro_rules! sample {
-    ($path:literal) => {
-        include_str!(concat!("../../../../samples/", $path))
-    };
-}
-
-const SAMPLES: [Sample; 4] = [
-    Sample {
-        capture: include_bytes!("../../../../samples/uru-login.pcapng"),
-        keys: sample!("uru-keys.toml"),
-        data: &[],
-        no_messages: &[],
-    },
-    Sample {
-        capture: include_bytes!("../../../../samples/ki-login.pcapng"),
-        keys: sample!("ki-keys.toml"),
-        data: &[],
-        no_messages: &["data.empty"],
-    },
-    Sample {
-        capture: include_bytes!("../../../../samples/mxo-world.pcapng"),
-        keys: sample!("mxo-keys.toml"),
-        data: &[],
-        no_messages: &[],
-    },
-    Sample {
-        capture: include_bytes!("../../../../samples/tera-login.pcapng"),
-        keys: sample!("uru-keys.toml"),
-        data: &[
-            ("protocol.999001.map", sample!("tera/map/protocol.999001.map")),
-            ("C_START_SKILL.1.def", sample!("tera/definitions/C_START_SKILL.1.def")),
-            ("S_SPAWN_USER.1.def", sample!("tera/definitions/S_SPAWN_USER.1.def")),
-            ("S_SYSTEM_MESSAGE.1.def", sample!("tera/definitions/S_SYSTEM_MESSAGE.1.def")),
-            ("sysmsg.98.map", sample!("tera/map/sysmsg.98.map")),
-            ("revisions.json", sample!("tera/revisions.json")),
-        ],
-        no_messages: &["handshake.Hello", "handshake.Key"],
-    },
-];
+/// Samples, and their setup steps that are not messages.
+const SAMPLES: [(Sample, &[&str]); 4] =
+    [(URU, &[]), (KI, &["data.empty"]), (MXO, &[]), (TERA, &["handshake.Hello", "handshake.Key"])];
 
 /// A JSON line, with the item's name, its body and all of its bytes.
 type Shown = (String, String, Vec<u8>, Vec<u8>);
 
-fn definitions(sample: &Sample) -> Definitions {
-    let mut definitions = Definitions::built_in();
-    if !sample.data.is_empty() {
-        assert_eq!(definitions.add(sample.data.iter().copied()), Some(Vec::new()));
-    }
-    definitions
-}
-
 fn shown(sample: &Sample, style: Style) -> Vec<Shown> {
-    let (keys, limits) = (Keys::parse(sample.keys).unwrap(), Limits::DEFAULT);
-    let options = Options { keys, definitions: definitions(sample), ..Options::default() };
-    let mut dissection = Dissection::new(options);
-    let mut capture = CaptureReader::new(sample.capture, &limits).unwrap();
-    while let Some(record) = capture.next().unwrap() {
-        if let Record::Packet(packet) = record {
-            dissection.push(&packet);
-        }
-    }
-    dissection.end();
+    let limits = Limits::DEFAULT;
     let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<Shown>| {
         let mut name = String::new();
         item.push_name(&mut name);
@@ -86,13 +24,13 @@ fn shown(sample: &Sample, style: Style) -> Vec<Shown> {
         out.push((line, name, item.body().to_vec(), item.bytes().to_vec()));
     };
     let mut out = Vec::new();
-    dissection.run(&show, &mut out, |_| ());
+    taken_in(sample, &packets(sample)).run(&show, &mut out, |_| ());
     out
 }
 
 #[test]
 fn unchanged_lines_encode_to_the_original_bytes() {
-    for sample in &SAMPLES {
+    for (sample, no_messages) in &SAMPLES {
         let (keys, definitions) = (Keys::parse(sample.keys).unwrap(), definitions(sample));
         let limits = Limits::DEFAULT;
         let options = CodecOptions {
@@ -114,7 +52,7 @@ fn unchanged_lines_encode_to_the_original_bytes() {
                         assert!(bytes == body || bytes == whole, "{text}: {bytes:02x?}");
                         encoded += 1;
                     }
-                    None => assert!(sample.no_messages.contains(&&*name), "{text}"),
+                    None => assert!(no_messages.contains(&&*name), "{text}"),
                 }
             }
         }
@@ -125,7 +63,7 @@ fn unchanged_lines_encode_to_the_original_bytes() {
 /// No message fits this definition, so each line contains the bytes.
 #[test]
 fn undecodable_messages_encode_to_the_original_bytes() {
-    let mut sample = SAMPLES.into_iter().next_back().unwrap();
+    let mut sample = TERA;
     let long = (0..500).map(|number| format!("int64 a{number}\n")).collect::<String>();
     let long: &'static str = Box::leak(long.into_boxed_str());
     sample.data = Box::leak(Box::new([sample.data[0], ("S_SPAWN_USER.9.def", long)]));

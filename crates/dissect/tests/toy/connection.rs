@@ -12,98 +12,22 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use worldwire_core::connection::{
-    Bounds, CloseReason, Closing, Connection as Machine, Decision, Event, EventOf, Forward,
-    Forwarding, HoldId, Incoming, Inject, Input, Leaving, Located, Outgoing, Piece, SendError,
-    Sender as Sends, Timer, Timers,
+    Bounds, CloseReason, Connection as Machine, Event, EventOf, Incoming, Input, Timer,
 };
-use worldwire_core::{Error, Reader, Result, Side, Writer};
+use worldwire_core::{Error, Side};
 
+pub use crate::event::{News, Received, Unit};
+pub use crate::sender::{Role, Sender};
+
+use crate::event::Unread;
 use crate::frame::{HEADER, LETTERS, MAGIC, Numbers, apply, frame, hello, key_in};
-use crate::message::{Channel, Message};
+use crate::message::Channel;
+use crate::sender::Passage;
 
 /// How many datagrams can wait for the key.
 const MAX_WAITING: usize = 256;
 /// How long a client waits for the hello.
 const SETUP: Duration = Duration::from_secs(10);
-
-/// The role of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Plays this side.
-    Plays(Side),
-    /// Watches both sides.
-    Observer,
-    /// Relays between the two sides.
-    Relay,
-}
-
-/// Events that only the toy's connections report.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum News {
-    /// A repeated datagram, which is ignored.
-    Repeated(Side),
-    /// The key for a session's datagrams, as sent over TCP.
-    Key(u32, [u8; 4]),
-}
-
-/// The kind of a piece.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// The server's hello.
-    Hello,
-    /// A message.
-    Message(Channel),
-}
-
-impl Unit {
-    /// How many bytes precede the message.
-    fn head(self) -> usize {
-        match self {
-            Self::Hello => 0,
-            Self::Message(Channel::Stream) => 2,
-            Self::Message(Channel::Steps) => HEADER,
-        }
-    }
-}
-
-/// The hello, or a message.
-#[derive(Clone, Debug)]
-pub struct Received<'c> {
-    /// The sender.
-    pub side: Side,
-    /// The kind of piece.
-    pub unit: Unit,
-    /// The message, decrypted.
-    pub bytes: &'c [u8],
-    /// The stream position of the piece, including the bytes that precede the message.
-    pub offset: u64,
-}
-
-impl<'c> Piece<'c> for Received<'c> {
-    fn side(&self) -> Side {
-        self.side
-    }
-
-    fn bytes(&self) -> &'c [u8] {
-        self.bytes
-    }
-
-    fn range(&self) -> core::ops::Range<u64> {
-        self.offset..self.offset + (self.unit.head() + self.bytes.len()) as u64
-    }
-
-    fn is_message(&self) -> bool {
-        self.unit != Unit::Hello
-    }
-}
-
-/// A piece that has not been reported or decided on yet.
-#[derive(Clone, Debug)]
-struct Unread {
-    side: Side,
-    unit: Unit,
-    located: Located,
-}
 
 /// A connection in any role.
 #[derive(Debug)]
@@ -124,37 +48,6 @@ struct Stream {
     searching: Option<u64>,
     is_lost: bool,
     is_ended: bool,
-}
-
-/// The sending half.
-#[derive(Debug)]
-pub struct Sender {
-    role: Role,
-    channel: Channel,
-    session: Option<u32>,
-    key: Option<[u8; 4]>,
-    /// By the side that they lead to.
-    ways: [Way; 2],
-    forwarding: Forwarding<Passage>,
-    timers: Timers,
-    closing: Closing,
-}
-
-/// A direction: everything that leads to one side.
-#[derive(Debug)]
-struct Way {
-    out: Outgoing,
-    /// The number of the next datagram, and how many of a relay's own datagrams were already sent.
-    next: u16,
-    own: u16,
-}
-
-/// A piece on its way through a relay.
-#[derive(Debug)]
-struct Passage {
-    piece: Unread,
-    /// The datagram's number.
-    number: u16,
 }
 
 impl Connection {
@@ -183,18 +76,8 @@ impl Connection {
     }
 
     fn new(role: Role, channel: Channel, bounds: Bounds) -> Self {
-        let sender = Sender {
-            role,
-            channel,
-            session: None,
-            key: None,
-            ways: Side::BOTH.map(|_| Way { out: Outgoing::new(bounds), next: 0, own: 0 }),
-            forwarding: Forwarding::new(bounds),
-            timers: Timers::default(),
-            closing: Closing::default(),
-        };
         Self {
-            sender,
+            sender: Sender::new(role, channel, bounds),
             streams: Default::default(),
             waiting: VecDeque::new(),
             events: VecDeque::new(),
@@ -303,7 +186,7 @@ impl Connection {
         if session.is_some() {
             sender.session = session;
             sender.timers.stop(Timer::Setup);
-            sender.release();
+            sender.release_deferred();
         }
         if let Some((session, key)) = key {
             self.events.push_back(Event::News(News::Key(session, key)));
@@ -518,199 +401,5 @@ impl Machine for Connection {
 
     fn kept_bytes(&self, from: Side) -> usize {
         self.sender.forwarding.kept_bytes(from, &self.sender.ways[from.other().index()].out)
-    }
-}
-
-impl Sender {
-    fn is_established(&self) -> bool {
-        match self.channel {
-            Channel::Stream => self.session.is_some(),
-            Channel::Steps => self.key.is_some() && self.session.is_some(),
-        }
-    }
-
-    fn end(&mut self, reason: CloseReason) {
-        self.closing.close(reason);
-        self.timers.stop_all();
-    }
-
-    /// Queues messages that were sent before the hello.
-    fn release(&mut self) {
-        for way in &mut self.ways {
-            while let Some(message) = way.out.release_deferred() {
-                way.out.push(message);
-            }
-        }
-    }
-
-    /// Queues one of this side's own messages in its wire format.
-    fn put(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
-        let unit = Unit::Message(self.channel);
-        let way = &mut self.ways[to.index()];
-        let wire = way.wire(unit, message, None, self.session, self.key);
-        let wire = wire.map_err(SendError::Encode)?;
-        way.out.check_room(wire.len()).map_err(SendError::QueueFull)?;
-        match self.channel {
-            Channel::Stream if self.session.is_none() => way.out.defer(wire),
-            _ => way.out.push(wire),
-        }
-        Ok(())
-    }
-
-    /// Queues a side's bytes that may leave now.
-    fn fill(&mut self, from: Side) -> Result<()> {
-        let (session, key, channel) = (self.session, self.key, self.channel);
-        let way = &mut self.ways[from.other().index()];
-        let mut outcome = Ok(());
-        let filled = self.forwarding.fill(from, way, |way, leaving| {
-            let Leaving { piece, bytes, decision, .. } = leaving;
-            let Some(Passage { piece, number }) = piece else {
-                return match channel {
-                    Channel::Stream => way.out.forward_joined(&bytes),
-                    Channel::Steps => way.out.forward(bytes),
-                };
-            };
-            let message = match decision {
-                Decision::AsIs => bytes,
-                Decision::Instead(bytes) => bytes.into_owned(),
-                Decision::Drop => return,
-            };
-            match way.wire(piece.unit, &message, Some(number), session, key) {
-                Ok(wire) => way.out.forward(wire),
-                Err(error) => outcome = Err(error),
-            }
-        });
-        filled.and(outcome)
-    }
-
-    fn relays(&self) -> Result<(), SendError> {
-        self.closing.check_open()?;
-        match self.role {
-            Role::Relay => Ok(()),
-            _ => Err(SendError::Role("a relay")),
-        }
-    }
-}
-
-impl Sends for Sender {
-    type Message<'m> = Message<'m>;
-
-    fn send(&mut self, message: &Message<'_>) -> Result<(), SendError> {
-        self.closing.check_open()?;
-        let Role::Plays(own) = self.role else {
-            return Err(SendError::Role("a client or a server"));
-        };
-        let bytes = message.to_bytes().map_err(SendError::Encode)?;
-        check(self.channel, own, &bytes)?;
-        self.put(own.other(), &bytes)
-    }
-
-    fn close(&mut self) {
-        self.end(CloseReason::Local);
-    }
-}
-
-/// Checks that a piece may be dropped or changed into these bytes.
-fn check_decision(
-    channel: Channel,
-    passage: &Passage,
-    decision: &Decision<'_>,
-) -> Result<(), SendError> {
-    let Unread { side, unit, .. } = passage.piece;
-    match decision {
-        _ if unit == Unit::Hello => Err(SendError::Unchangeable("a hello")),
-        Decision::Instead(bytes) => check(channel, side, bytes),
-        Decision::AsIs | Decision::Drop => Ok(()),
-    }
-}
-
-/// Checks that bytes are one whole message of a side.
-fn check(channel: Channel, side: Side, message: &[u8]) -> Result<(), SendError> {
-    let mut reader = Reader::new(message);
-    let read = Message::decode(channel, side, &mut reader).and_then(|_| reader.end());
-    let refused = |error: Error| Error::value("one whole message", error.to_string());
-    read.map_err(refused).map_err(SendError::Encode)
-}
-
-impl AsMut<Outgoing> for Way {
-    fn as_mut(&mut self) -> &mut Outgoing {
-        &mut self.out
-    }
-}
-
-impl Way {
-    /// A message in its wire format; `number` is that of a forwarded datagram.
-    fn wire(
-        &mut self,
-        unit: Unit,
-        message: &[u8],
-        number: Option<u16>,
-        session: Option<u32>,
-        key: Option<[u8; 4]>,
-    ) -> Result<Vec<u8>> {
-        let mut wire = Writer::new();
-        match unit {
-            Unit::Hello => wire.bytes(message),
-            Unit::Message(Channel::Stream) => {
-                let length = u16::try_from(message.len()).map_err(|_| {
-                    Error::limit("bytes of a message", u16::MAX.into(), message.len() as u64)
-                })?;
-                wire.u16(length);
-                wire.bytes(message);
-            }
-            Unit::Message(Channel::Steps) => {
-                let number = match number {
-                    Some(number) => number.wrapping_add(self.own),
-                    None => self.next,
-                };
-                self.next = number.wrapping_add(1);
-                wire.bytes(&LETTERS);
-                wire.u32(session.unwrap_or(0));
-                wire.u16(number);
-                let mut message = message.to_vec();
-                apply(key.unwrap_or_default(), &mut message);
-                wire.bytes(&message);
-            }
-        }
-        Ok(wire.into_bytes())
-    }
-}
-
-impl Forward for Sender {
-    fn forward(&mut self, decision: Decision<'_>) -> Result<(), SendError> {
-        self.relays()?;
-        let channel = self.channel;
-        self.forwarding
-            .decide(decision, |passage, decision| check_decision(channel, passage, decision))
-    }
-
-    fn hold(&mut self) -> Result<HoldId, SendError> {
-        self.relays()?;
-        self.forwarding.hold()
-    }
-
-    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<(), SendError> {
-        self.relays()?;
-        let channel = self.channel;
-        self.forwarding
-            .release(held, decision, |passage, decision| check_decision(channel, passage, decision))
-    }
-}
-
-impl Inject for Sender {
-    fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
-        self.relays()?;
-        let is_setup = |passage: &Passage| passage.piece.unit == Unit::Hello;
-        let reported = self.forwarding.reported().is_some_and(|(_, passage)| is_setup(passage));
-        if !self.is_established() || reported || self.forwarding.keeps(is_setup) {
-            return Err(SendError::NotEstablished);
-        }
-        self.forwarding.check_readable(to.other())?;
-        check(self.channel, to.other(), message)?;
-        self.fill(to.other()).map_err(SendError::QueueFull)?;
-        self.put(to, message)?;
-        let own = &mut self.ways[to.index()].own;
-        *own = own.wrapping_add(1);
-        Ok(())
     }
 }

@@ -4,7 +4,8 @@
 //! | file | place in a real family |
 //! | --- | --- |
 //! | `message.rs` | `crates/FAMILY/src/types`, `crates/FAMILY/src/message` |
-//! | `frame.rs`, `connection.rs` | `crates/FAMILY/src/frame.rs`, `crates/FAMILY/src/connection` |
+//! | `frame.rs` | `crates/FAMILY/src/frame.rs` |
+//! | `connection.rs`, `event.rs`, `sender.rs` | `crates/FAMILY/src/connection` |
 //! | `family.rs` | `crates/dissect/src/FAMILY` and the line in `registry.rs` |
 //! | `talk.rs` | `crates/worldwire/examples/samples`: a synthetic capture |
 //! | `dissects.rs`, `machines.rs`, `relays.rs`, `encodes.rs` | tests, which the standard families share |
@@ -15,10 +16,12 @@
 mod connection;
 mod dissects;
 mod encodes;
+mod event;
 mod family;
 mod frame;
 mod machines;
 mod message;
 mod paths;
 mod relays;
+mod sender;
 mod talk;

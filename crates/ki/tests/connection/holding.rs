@@ -14,7 +14,8 @@ use worldwire_ki::control::{Control, KeepAlive};
 use worldwire_ki::crypt::stream::Opener;
 use worldwire_ki::frame::Frame;
 
-use crate::relay::{KEY, accepted, encoded, feed, frame, number, passed, sealed};
+use crate::encrypted_relay::sealed;
+use crate::relay::{KEY, accepted, encoded, feed, frame, number, passed};
 use crate::support::{client, message, server};
 
 fn pair(bounds: Bounds) -> Pair<Connection> {

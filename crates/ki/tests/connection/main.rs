@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod answers;
+mod encrypted_relay;
 mod fixtures;
 mod holding;
 mod loss;

@@ -85,6 +85,7 @@ mod carrying;
 mod config;
 mod endpoint;
 mod event;
+mod forwarding;
 mod inbox;
 mod keyring;
 mod outbox;
@@ -245,13 +246,6 @@ impl Connection {
         self.pass(side, wire, None);
     }
 
-    fn pass(&mut self, side: Side, wire: &[u8], repeated: Option<Passage>) {
-        if let Some(forwarding) = &mut self.sender.half.forwarding {
-            forwarding.pass(side, repeated, wire.to_vec());
-            self.fill(side);
-        }
-    }
-
     /// Reports a fault and closes the connection.
     fn refuse(&mut self, side: Side, error: Error) {
         self.event(Event::Fault { side, error });
@@ -374,67 +368,6 @@ impl Connection {
         self.settle();
     }
 
-    /// Relays: carries out the decision about the last piece and fills both queues.
-    #[inline]
-    fn settle(&mut self) {
-        if self.sender.half.forwarding.is_some() {
-            self.settle_piece();
-            Side::BOTH.into_iter().for_each(|from| self.fill(from));
-            self.watch_holds();
-        }
-    }
-
-    /// Relays: starts or stops the pings that are sent while a client's packets are held.
-    fn watch_holds(&mut self) {
-        let half = &mut self.sender.half;
-        let forwarding = half.forwarding.as_ref();
-        let is_holding = forwarding.is_some_and(|it| it.is_holding(Side::Client));
-        match is_holding && !half.closing.is_closed() {
-            true => half.timers.start_once(Timer::Beat, relay::PING_EVERY),
-            false => half.timers.stop(Timer::Beat),
-        }
-    }
-
-    /// Relays: sends the ping that is due.
-    fn ping_for_held(&mut self) {
-        let half = &mut self.sender.half;
-        if half.timers.passed() == Some(Timer::Beat) {
-            half.timers.stop(Timer::Beat);
-            half.lanes[Side::Server.index()].ping(&Plain::Ping(0));
-            self.watch_holds();
-        }
-    }
-
-    /// Relays: repeats packets with additions and asks for packets that can carry some.
-    fn move_additions(&mut self) {
-        if self.is_closed() {
-            return;
-        }
-        for to in Side::BOTH {
-            let ways = &mut self.sender.half.lanes;
-            ways[to.index()].repeat_carriers();
-            if ways[to.index()].additions.asks() {
-                ways[to.other().index()].repeat_last();
-            }
-        }
-    }
-
-    /// Relays: carries out the decision about the last piece.
-    fn settle_piece(&mut self) {
-        let Some(forwarding) = &mut self.sender.half.forwarding else { return };
-        let settled = forwarding.settle(|_, passage| passage.take_wire());
-        if let Some(from) = settled {
-            self.fill(from);
-        }
-    }
-
-    /// Relays: queues the datagrams from a side that can leave now.
-    fn fill(&mut self, from: Side) {
-        if let Err(error) = self.sender.half.fill(from) {
-            self.refuse(from, error.at(self.streams[from.index()].end));
-        }
-    }
-
     /// Handles an input.
     fn arrive(&mut self, from: Side, input: Input<'_>) {
         if self.streams[from.index()].ended {
@@ -454,26 +387,6 @@ impl Connection {
                 self.streams[from.index()].ended = true;
             }
         }
-    }
-
-    /// Relays: reads the next input, unless its side is paused. Returns false if there is none.
-    fn read_on(&mut self) -> bool {
-        let half = &self.sender.half;
-        let Some(forwarding) = half.forwarding.as_ref().filter(|_| !half.closing.is_closed())
-        else {
-            return false;
-        };
-        if let Some((from, arrival)) = self.backlog.pop(|side| !half.is_paused(side)) {
-            self.arrive(from, arrival.as_input());
-            return true;
-        }
-        for side in Side::BOTH {
-            if let Err(error) = forwarding.check_unread(self.backlog.bytes(side)) {
-                self.refuse(side, error.at(self.streams[side.index()].end));
-                return true;
-            }
-        }
-        false
     }
 
     /// Closes the connection if its streams have ended and everything has been reported.

@@ -58,6 +58,7 @@ pub mod lock;
 mod migrations;
 pub(crate) mod outage;
 pub(crate) mod probe;
+mod rows;
 pub mod seal;
 mod sessions;
 mod shared;
@@ -475,6 +476,21 @@ pub enum Key {
 pub type Changes = BTreeMap<Key, Change>;
 
 impl Change {
+    /// Whether this change deletes its row.
+    #[must_use]
+    pub fn is_deletion(&self) -> bool {
+        matches!(
+            self,
+            Self::DeleteAccount(_)
+                | Self::DeleteCharacter(_)
+                | Self::DeleteNode(_)
+                | Self::DeleteRef { .. }
+                | Self::DeleteScore(_)
+                | Self::DeleteSession(_)
+                | Self::DeletePlacement(_)
+        )
+    }
+
     /// The row that this change is about.
     #[must_use]
     pub fn key(&self) -> Key {

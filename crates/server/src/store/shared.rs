@@ -8,11 +8,11 @@ use sqlx::postgres::PgConnection;
 use tokio::time::timeout;
 
 use super::lease::{LeaseRow, SeenStandby, SharedStore, Sighting};
-use super::sessions::{Lent, PATIENCE};
-use super::sql::{
-    PostgresStore, account, character, identifier, narrow, no_position, node, position, reference,
-    score, setting,
+use super::rows::{
+    account, character, identifier, narrow, no_position, node, position, reference, score, setting,
 };
+use super::sessions::{Lent, PATIENCE};
+use super::sql::PostgresStore;
 use super::{Change, Changes, Pending, Position, SessionRow, StoreError};
 
 /// How long to wait for the lock on the database when no process should hold it.

@@ -5,9 +5,7 @@
 //! over SQLite and a fifth of that over PostgreSQL; a plain `cargo test` runs a few.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use worldwire_server::store;
 use worldwire_server::uru::SQLITE_FILE;
@@ -15,6 +13,7 @@ use worldwire_server::uru::vault::{Vault, VaultConfig};
 use worldwire_uru::types::{TermStr, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
+use crate::support::child::{self, say};
 use crate::support::{Database, encoded, key, log_in};
 
 const FOLDER: &str = "WORLDWIRE_CHAOS_FOLDER";
@@ -62,18 +61,16 @@ impl Acknowledged {
 async fn rounds(database: Database, rounds: usize) -> usize {
     let mut acknowledged = Acknowledged::default();
     for round in 0..rounds {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "chaos::writer", "--nocapture"]);
+        let mut command = child::command("chaos::writer");
         command.env(FOLDER, database.folder.path()).env(ROUND, round.to_string());
         if let Some(url) = &database.url {
             command.env(URL, url);
         }
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut child = command.spawn().unwrap();
         // Kill it at a different moment in each round.
         let enough = acknowledged.lines + 40 + round * 37 % 211;
-        for line in lines {
-            acknowledged.take(&line.unwrap());
+        for line in child::lines(&mut child) {
+            acknowledged.take(&line);
             if acknowledged.lines == enough {
                 child.kill().unwrap();
             }
@@ -144,9 +141,7 @@ fn writer() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let round: usize = std::env::var(ROUND).unwrap().parse().unwrap();
     let url = std::env::var(URL).ok();
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async {
+    child::run(async {
         let store =
             store::open(Path::new(&folder).join(SQLITE_FILE), url.as_deref()).await.unwrap();
         let vault = Vault::open(store, key(), VaultConfig::default()).await.unwrap();
@@ -160,12 +155,6 @@ fn writer() {
             ended.unwrap();
         }
     });
-}
-
-fn say(line: &str) {
-    let mut out = std::io::stdout().lock();
-    out.write_all(format!("{line}\n").as_bytes()).unwrap();
-    out.flush().unwrap();
 }
 
 async fn write(vault: Vault, name: String) {

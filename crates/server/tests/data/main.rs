@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "panics are failures of the test")]
 
 mod admin;
+mod ages;
 mod chaos;
 mod copy;
 mod faults;
 mod lost_keys;
 mod migration;
+mod players;
 mod rights;
 mod shared;
 mod standby;

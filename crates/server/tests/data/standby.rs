@@ -4,16 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use tokio::time::sleep;
-use worldwire_net::Stop;
 use worldwire_server::uru::vault::{Vault, VaultConfig};
 use worldwire_server::uru::{Standby, keys};
 use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{NetError, Uuid};
 
+use crate::support::child::say;
 use crate::support::processes::{
-    FOLDER, Kind, Numbers, check, cut_off, delay_an_answer, is_quiet, now, obey, say, take_turns,
-    with_database,
+    Kind, Numbers, check, cut_off, delay_an_answer, is_quiet, now, obey, take_turns, with_database,
 };
 use crate::support::{Database, key, login, note, titled};
 
@@ -72,17 +71,11 @@ async fn numbers(vault: &Vault) -> Numbers {
     lines.filter_map(number).collect()
 }
 
-/// The child: a standby, which writes once it serves. Run directly, it does nothing.
+/// The child: a standby, which writes once it serves.
 #[test]
 fn process() {
-    let Some(folder) = std::env::var_os(FOLDER) else { return };
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let stop = Stop::new();
-    let signal = stop.signal();
-    obey(stop);
-    runtime.block_on(async {
-        let standby = Standby::open(Path::new(&folder), |_| ()).await.unwrap();
+    obey(async |folder, signal| {
+        let standby = Standby::open(folder, |_| ()).await.unwrap();
         // The test harness has begun a line.
         say("\nwaits");
         let Some(shard) = standby.lead(signal.clone()).await.unwrap() else { return };

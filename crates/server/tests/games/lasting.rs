@@ -6,10 +6,9 @@
 //! with PostgreSQL; a plain `cargo test` does so a few times.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 
 use worldwire_core::Sampler;
 use worldwire_core::json::{Json, json};
@@ -23,6 +22,7 @@ use worldwire_uru::games::{GameBody, Marker, MarkerAnswer, MarkerLibrary, Marker
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{NetError, Uuid};
 
+use crate::child::{self, say};
 use crate::database::Database;
 use crate::player::Player;
 use crate::world::{A, Got, Guest, Mailbox, PASSWORD, World, encoded, markers, settings};
@@ -53,9 +53,7 @@ const BURST: usize = 120;
 fn shard() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let url = std::env::var(URL).ok();
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.unwrap().block_on(async {
+    child::run(async {
         let shard = Shard::open_with(Path::new(&folder), PrimeKind::Plain, |config| {
             settings(config);
             config.listen = "127.0.0.1:0".parse().unwrap();
@@ -67,21 +65,19 @@ fn shard() {
         let added = shard.vault().add_account("ann", PASSWORD, AccountFlags(0)).await;
         assert!(matches!(added, Ok(_) | Err(NetError::AccountAlreadyExists)));
         // The test harness has begun a line.
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "\naddress {}", shard.address().unwrap()).unwrap();
-        out.flush().unwrap();
+        say(&format!("\naddress {}", shard.address().unwrap()));
         shard.serve(Stop::new().signal()).await.unwrap();
     });
 }
 
 fn start(database: &Database) -> (Child, SocketAddr, KeyRing) {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "lasting::shard", "--nocapture"]).env(FOLDER, database.folder.path());
+    let mut command = child::command("lasting::shard");
+    command.env(FOLDER, database.folder.path());
     if let Some(url) = &database.url {
         command.env(URL, url);
     }
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut child = command.spawn().unwrap();
+    let mut lines = child::lines(&mut child);
     let address = lines.find_map(|line| Some(line.strip_prefix("address ")?.parse().unwrap()));
     let keys = keys::load(&database.folder.path().join("keys.toml")).unwrap();
     (child, address.expect("the shard starts"), keys)

@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod announced;
+#[path = "../data/support/child.rs"]
+mod child;
 #[allow(dead_code, reason = "shared with other tests")]
 #[path = "../uru/client.rs"]
 mod client;

@@ -4,7 +4,7 @@
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use worldwire_server::uru::{GameRandom, Shard, keys};
 use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::file::keys::KeyRing;
 
+use crate::child::{self, say};
 use crate::world::{StillTime, settings};
 
 const FOLDER: &str = "WORLDWIRE_GAMES_WORLD";
@@ -39,12 +40,12 @@ pub(crate) struct ShardProcess {
 impl ShardProcess {
     /// Starts a shard in a folder that has been prepared. Its random bytes can be fixed at zero.
     pub(crate) fn start(folder: TempDir, is_random_fixed: bool) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "process::shard", "--nocapture"]).env(FOLDER, folder.path());
+        let mut command = child::command("process::shard");
+        command.env(FOLDER, folder.path()).stdin(Stdio::piped()).stderr(Stdio::inherit());
         if is_random_fixed {
             command.env(FIXED, "1");
         }
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command.spawn().unwrap();
         let input = child.stdin.take().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut lines = output.by_ref().map_while(Result::ok);
@@ -148,10 +149,4 @@ async fn step(milliseconds: u64) {
     for _ in 0..TURNS {
         yield_now().await;
     }
-}
-
-fn say(line: &str) {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{line}").unwrap();
-    out.flush().unwrap();
 }

@@ -11,9 +11,9 @@ use worldwire_server::uru::config::Role;
 use worldwire_server::uru::{GameRandom, Shard, ShardConfig, Standby, keys};
 use worldwire_uru::crypt::key::PrimeKind;
 
-use crate::ages::prepare;
 use crate::client::{PATIENCE, Running};
 use crate::cluster::{Bus, serves};
+use crate::fern::prepare;
 use crate::operators::refusal;
 use crate::player::{ANN, Player};
 use crate::postgres::Database;

@@ -13,10 +13,11 @@ use worldwire_uru::sdl::Scalar;
 use worldwire_uru::types::NetError;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use crate::ages::{FERN, Traveller, blob, object, prepare, told};
 use crate::between_ages::age_node;
 use crate::client::{ACCOUNTS, PATIENCE, Running};
 use crate::cluster::Bus;
+use crate::fern::{FERN, blob, object, prepare, told};
+use crate::traveller::Traveller;
 
 /// How long players may be without their ages after a kill.
 const BACK_WITHIN: Duration = Duration::from_secs(5);

@@ -16,12 +16,11 @@ use worldwire_uru::plasma_message::{ChatFlags, KiCommand, KiMsg, PlasmaMessage};
 use worldwire_uru::sdl::Scalar;
 use worldwire_uru::types::{NetError, Uuid};
 
-use crate::ages::{
-    FERN, Traveller, Visitor, blob, blob_at, bytes, message_header, object, prepare, told,
-};
 use crate::client::{ACCOUNTS, Client, PATIENCE, Running};
 use crate::cluster::{Bus, serves};
+use crate::fern::{FERN, blob, blob_at, object, prepare, told};
 use crate::services::http;
+use crate::traveller::{Traveller, Visitor, bytes, message_header};
 
 /// A folder with what an age node needs.
 fn folder(leader: &Running) -> TempDir {

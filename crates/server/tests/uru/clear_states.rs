@@ -8,8 +8,9 @@ use worldwire_uru::sdl::{Scalar, hook};
 use worldwire_uru::types::Uuid;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use crate::ages::{FERN, PREFIX, Traveller, Visitor, blob, object, prepare, told};
 use crate::client::{ACCOUNTS, PATIENCE, Running};
+use crate::fern::{FERN, PREFIX, blob, object, prepare, told};
+use crate::traveller::{Traveller, Visitor};
 
 const OTHER: Uuid = Uuid([8; 16]);
 /// The type of nodes that hold the state of an object.

@@ -26,12 +26,13 @@ use worldwire_uru::message::auth::server::ServerMessage as Reply;
 use worldwire_uru::types::{Nested, NetError, TermStr, TransId, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use crate::ages::{Traveller, prepare};
 use crate::between_ages::age_node;
 use crate::client::{ACCOUNTS, PATIENCE, Running};
+use crate::fern::prepare;
 use crate::nats::NatsServer;
 use crate::player::{ANN, BOB, Player, result};
 use crate::reconnect::{hears, is_online};
+use crate::traveller::Traveller;
 
 /// A `nats-server`, and the processes that use it.
 pub(crate) struct Bus(NatsServer);

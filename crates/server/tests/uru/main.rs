@@ -9,10 +9,13 @@ mod attacks;
 mod auth;
 mod between_ages;
 mod bus_problems;
+#[path = "../data/support/child.rs"]
+mod child;
 mod clear_states;
 mod client;
 mod cluster;
 mod database;
+mod fern;
 mod latency;
 mod log;
 #[path = "../data/support/nats.rs"]
@@ -27,3 +30,4 @@ mod services;
 mod sharing;
 mod siege;
 mod takeover;
+mod traveller;

@@ -16,13 +16,13 @@ use worldwire_uru::message::auth::server::ServerMessage as Reply;
 use worldwire_uru::types::{NetError, Uuid};
 use worldwire_uru::vault::VaultNode;
 
-use crate::ages::Traveller;
 use crate::client::{ACCOUNTS, PATIENCE, Running};
 use crate::cluster::Bus;
 use crate::player::{ANN, BOB, Player};
 use crate::postgres::Database;
 use crate::reconnect::{hears, info, is_online, knows_nothing};
 use crate::takeover::{self, NAMES, Process};
+use crate::traveller::Traveller;
 
 /// How long a client may wait until its session continues, when its front has failed.
 const FRONT_LIMIT: Duration = Duration::from_secs(3);

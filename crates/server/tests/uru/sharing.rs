@@ -5,9 +5,9 @@ use worldwire_uru::message::auth::client as ask;
 use worldwire_uru::message::auth::server::ServerMessage as Reply;
 use worldwire_uru::types::{NetError, Uuid};
 
-use crate::ages::Visitor;
 use crate::client::{ACCOUNTS, Running};
 use crate::player::Player;
+use crate::traveller::Visitor;
 
 /// A player on an auth connection, and in an age.
 struct Guest {

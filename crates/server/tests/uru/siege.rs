@@ -21,10 +21,11 @@ use worldwire_uru::plasma_message::{
 use worldwire_uru::sdl::Scalar;
 use worldwire_uru::types::{ClassIndex, CloneIds, Key, Matrix44, NetError, SequenceNumber, Uoid};
 
-use crate::ages::{Traveller, Visitor, blob, bytes, message_header, object, prepare};
 use crate::client::{ACCOUNTS, Client, PATIENCE, Running};
+use crate::fern::{blob, object, prepare};
 use crate::log::{self, Log};
 use crate::player::Player;
+use crate::traveller::{Traveller, Visitor, bytes, message_header};
 
 /// Two players in one age who have seen each other arrive.
 async fn two(shard: &Running) -> [(Traveller, Visitor); 2] {

@@ -2,18 +2,17 @@
 //!
 //! Child processes share a PostgreSQL database. They are killed with SIGKILL or stopped with SIGSTOP.
 
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use tokio::net::TcpSocket;
 use tokio::time::sleep;
 use worldwire_core::Field as _;
-use worldwire_net::{Stop, tcp};
+use worldwire_net::{Signal, tcp};
 use worldwire_server::store::{self, seal::ServerKey};
 use worldwire_server::uru::vault::{Vault, VaultConfig};
 use worldwire_server::uru::{SQLITE_FILE, Shard, Standby, keys};
@@ -26,6 +25,7 @@ use worldwire_uru::message::auth::server::ServerMessage as Reply;
 use worldwire_uru::types::{NetError, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
+use crate::child::{self, say, write_key};
 use crate::client::PATIENCE;
 use crate::player::Player;
 use crate::postgres::Database;
@@ -33,7 +33,6 @@ use crate::reconnect::{hears, knows_nothing};
 
 const FOLDER: &str = "WORLDWIRE_TAKEOVER_FOLDER";
 const ROLE: &str = "WORLDWIRE_TAKEOVER_ROLE";
-const KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707\n";
 /// The names of the accounts. Each is also the account's password and its player's name.
 pub(crate) const NAMES: [&str; 4] = ["Anna", "Bert", "Cleo", "Dora"];
 /// How long a client may wait until its session continues.
@@ -58,16 +57,10 @@ impl Process {
     }
 
     fn start_as(role: &str, folder: &TempDir) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "takeover::process", "--nocapture"]);
-        command.env(FOLDER, folder.path()).env(ROLE, role);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut command = child::command("takeover::process");
+        command.env(FOLDER, folder.path()).env(ROLE, role).stdin(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
-        });
+        let lines = child::listen(&mut child, Some);
         Self { child, lines }
     }
 
@@ -92,11 +85,6 @@ impl Process {
     pub(crate) async fn address(&self) -> SocketAddr {
         self.says("serves").await.parse().unwrap()
     }
-
-    fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([name, &self.child.id().to_string()]).status();
-        assert!(sent.unwrap().success());
-    }
 }
 
 impl Drop for Process {
@@ -111,23 +99,10 @@ impl Drop for Process {
 #[test]
 fn process() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let stop = Stop::new();
-    let signal = stop.signal();
-    // Ends with the test, whose end closes the pipe.
-    std::thread::spawn(move || {
-        let _ = std::io::stdin().lines().map_while(Result::ok).count();
-        stop.stop();
-    });
-    let say = |line: &str| {
-        let mut out = std::io::stdout().lock();
-        // The parent may be gone.
-        let _ = out.write_all(format!("\n{line}\n").as_bytes());
-        let _ = out.flush();
-    };
     let is_front = std::env::var(ROLE).is_ok_and(|role| role == "front");
-    runtime.block_on(async {
+    let work = async |signal: Signal| {
+        // The test harness has begun a line.
+        say("");
         let shard = if is_front {
             let shard = Shard::open(Path::new(&folder)).await.unwrap();
             while shard.vault().is_failing() {
@@ -143,7 +118,8 @@ fn process() {
         say(&format!("serves {}", shard.address().unwrap()));
         let error = shard.serve(signal).await.err();
         say(&format!("ended {}", error.map(|error| error.to_string()).unwrap_or_default()));
-    });
+    };
+    child::serve(drop, work);
 }
 
 /// A folder for a process that shares the database.
@@ -155,13 +131,7 @@ pub(crate) fn folder(url: &str, ring: &KeyRing) -> TempDir {
     );
     std::fs::write(folder.path().join("shard.toml"), settings).unwrap();
     keys::save(ring, &folder.path().join("keys.toml")).unwrap();
-    let key = folder.path().join("server.key");
-    std::fs::write(&key, KEY).unwrap();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
-    }
+    write_key(folder.path());
     folder
 }
 
@@ -295,7 +265,7 @@ async fn clients_resume_their_sessions_after_a_takeover() {
     let result = b.choose(0).await;
     assert_eq!(result, NetError::Success);
     let stopped = Instant::now();
-    second.signal("-STOP");
+    child::signal(&second.child, "-STOP");
     let address = third.address().await;
     let mut again = back(address, &ring, a.token).await;
     assert!(is_online(&mut again, annas).await);
@@ -305,7 +275,7 @@ async fn clients_resume_their_sessions_after_a_takeover() {
     // He had only logged out his player.
     let mut b = back(address, &ring, b.token).await;
     assert_eq!(b.choose(bert).await, NetError::Success);
-    second.signal("-CONT");
+    child::signal(&second.child, "-CONT");
     assert!(second.says("ended").await.contains("was taken over by process"));
     // The process does not tell clients that the shard has stopped, or they would not try again.
     while let Some(heard) = c.client.hear().await {

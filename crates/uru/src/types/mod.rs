@@ -45,8 +45,10 @@ mod location;
 mod member;
 mod nested;
 mod object;
+mod padded;
 mod plasma;
 mod text;
+mod units;
 mod wide;
 
 pub use address::{Ipv4, TransId, Uuid};
@@ -62,10 +64,9 @@ pub use location::{Location, LocationFlags, SequenceNumber};
 pub use member::{ClientGuid, ClientGuidFlags, Matrix44, NetGroupFlags, NetGroupId};
 pub use nested::{Inner, InnerFamily, Nested};
 pub use object::{ClassIndex, CloneIds, Key, LoadMask, Uoid};
+pub(crate) use padded::{decode_padded, encode_padded, padded_from_json};
 pub use plasma::{Creatable, SafeForm, SafeString, UnifiedTime};
-pub use text::{
-    CountedString, FixedText, Str, TermStr, Text, TextFormat, WFix, ZStr, wide, wide_text,
-};
-pub(crate) use text::{decode_padded, encode_padded, padded_from_json};
+pub use text::{CountedString, FixedText, Str, TermStr, Text, TextFormat, WFix, ZStr};
+pub use units::{wide, wide_text};
 pub use wide::SafeWString;
 pub use worldwire_core::{Double, Float};

@@ -4,9 +4,11 @@ use core::fmt;
 use core::marker::PhantomData;
 use std::borrow::Cow;
 
-use worldwire_core::json::{self, FieldsOf, Given};
+use worldwire_core::json::{self, Given};
 use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Shape, Trace, Value, Writer};
 
+use super::padded::{decode_padded, encode_padded, padded_from_json};
+use super::units::{inner_zero, too_long, unit, units, whole_units, wide, wide_text, zero_unit};
 use super::{encode_counted, take_counted};
 
 /// Text in one of the formats of the aliases below.
@@ -426,143 +428,6 @@ macro_rules! padded {
 padded! {
     WidePadded, "wfix", wide: true;
     Padded, "text", wide: false;
-}
-
-/// Reads `count` units of padded text. Units after the first zero are traced only if they are not
-/// all zero.
-pub(crate) fn decode_padded<'d, 'n, T: Trace<'n>>(
-    reader: &mut Reader<'d, T>,
-    name: &'n str,
-    count: usize,
-    wide: bool,
-) -> Result<&'d [u8]> {
-    let (start, size) = (reader.place_if_on(), count * unit(wide));
-    let Some(all) = reader.rest().get(..size) else {
-        let error = Error::incomplete(size, reader.remaining());
-        return Err(error.at(reader.position() as u64).inside(name));
-    };
-    if !T::ON {
-        return reader.take(size);
-    }
-    let form = if wide { Form::Utf16 } else { Form::Utf8 };
-    let text = zero_unit(all, wide).unwrap_or(size);
-    if all.iter().skip(text).any(|byte| *byte != 0) {
-        return reader.record(name, |reader| {
-            reader.span("text", text, form)?;
-            reader.bytes("deadMemory", size - text)?;
-            Ok(all)
-        });
-    }
-    reader.take(text)?;
-    let span = reader.span_behind(form, text);
-    reader.take(size - text)?;
-    reader.leaf_from(name, start, span);
-    Ok(all)
-}
-
-/// Writes text in `count` units, padded with zeros.
-pub(crate) fn encode_padded(
-    stored: &[u8],
-    count: usize,
-    wide: bool,
-    writer: &mut Writer,
-) -> Result<()> {
-    let Some(rest) = (count * unit(wide)).checked_sub(stored.len()) else {
-        return Err(too_long(count, stored.len(), wide));
-    };
-    writer.bytes(stored);
-    writer.zeros(rest);
-    Ok(())
-}
-
-/// Reads the JSON of padded text: the text, or an object with `text` and `deadMemory`.
-pub(crate) fn padded_from_json(json: Given<'_>, count: usize, wide: bool) -> Result<Vec<u8>> {
-    let encode = |text: &str| if wide { self::wide(text) } else { text.as_bytes().to_vec() };
-    let size = count * unit(wide);
-    if json.get("text").is_none() {
-        let mut stored = whole_units(json::text(&json, encode)?, wide)?;
-        if zero_unit(&stored, wide).is_some() {
-            return Err(inner_zero(wide));
-        }
-        if stored.len() > size {
-            return Err(too_long(count, stored.len(), wide));
-        }
-        stored.resize(size, 0);
-        return Ok(stored);
-    }
-    let mut fields = FieldsOf::new(json)?;
-    let mut stored = json::text(fields.take("text")?, encode)?;
-    let text = stored.len();
-    stored.extend(json::bytes(fields.take("deadMemory")?)?);
-    fields.end()?;
-    if stored.len() != size {
-        let wanted = format!("{size} bytes of text and dead memory in total");
-        return Err(Error::value(wanted, format!("{} bytes", stored.len())));
-    }
-    // Readers end the text at the first zero.
-    match zero_unit(&stored, wide) {
-        Some(end) if end < text => Err(inner_zero(wide).inside("text")),
-        end if end != Some(text) && text < size => {
-            let (wanted, found) = match wide {
-                true => ("a NUL character first", "a different one"),
-                false => ("a NUL byte first", "a different one"),
-            };
-            Err(Error::value(wanted, found).inside("deadMemory"))
-        }
-        _ => Ok(stored),
-    }
-}
-
-/// The size of a unit in bytes.
-const fn unit(wide: bool) -> usize {
-    if wide { 2 } else { 1 }
-}
-
-/// The offset of the first zero unit.
-fn zero_unit(stored: &[u8], wide: bool) -> Option<usize> {
-    if !wide {
-        return stored.iter().position(|byte| *byte == 0);
-    }
-    stored.as_chunks::<2>().0.iter().position(|unit| *unit == [0, 0]).map(|at| at * 2)
-}
-
-#[cold]
-fn too_long(max: usize, bytes: usize, wide: bool) -> Error {
-    let what = if wide { "units of this string" } else { "bytes of this string" };
-    Error::limit(what, max as u64, (bytes / unit(wide)) as u64)
-}
-
-#[cold]
-fn inner_zero(wide: bool) -> Error {
-    match wide {
-        true => Error::value("text without NUL characters", "a NUL character"),
-        false => Error::value("text without NUL bytes", "a NUL byte"),
-    }
-}
-
-/// Refuses half a unit.
-fn whole_units(stored: Vec<u8>, wide: bool) -> Result<Vec<u8>> {
-    if stored.len().is_multiple_of(unit(wide)) {
-        return Ok(stored);
-    }
-    Err(Error::value("an even number of bytes", stored.len().to_string()))
-}
-
-fn units(stored: &[u8]) -> impl Iterator<Item = u16> {
-    stored.as_chunks::<2>().0.iter().map(|unit| u16::from_le_bytes(*unit))
-}
-
-/// Encodes text as UTF-16LE.
-#[must_use]
-pub fn wide(text: &str) -> Vec<u8> {
-    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
-}
-
-/// Decodes UTF-16LE; unpaired surrogates become U+FFFD, an odd last byte is ignored.
-#[must_use]
-pub fn wide_text(bytes: &[u8]) -> String {
-    let units = char::decode_utf16(units(bytes));
-    units.map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
 #[cfg(test)]

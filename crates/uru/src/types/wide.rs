@@ -7,7 +7,7 @@ use worldwire_core::json::{self, FieldsOf, Given};
 use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Value, Writer};
 
 use super::plasma::invert;
-use super::text::{wide, wide_text};
+use super::units::{wide, wide_text};
 
 /// A UTF-16 string with a 12-bit count, obfuscated by inversion. **An empty one has no
 /// terminator.**

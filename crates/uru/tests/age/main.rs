@@ -7,6 +7,7 @@ mod attack;
 mod clones;
 mod decisions;
 mod forwarding;
+mod locks;
 mod meetings;
 mod memory;
 mod merging;

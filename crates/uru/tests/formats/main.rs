@@ -9,6 +9,7 @@ mod game_shown;
 mod game_vectors;
 mod properties;
 mod real_sdl;
+mod sdl_blobs;
 mod sdl_properties;
 mod sdl_states;
 mod sdl_vectors;

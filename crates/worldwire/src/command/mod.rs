@@ -1,5 +1,7 @@
 //! The subcommands.
 
+#[cfg(feature = "network")]
+mod administration;
 pub(crate) mod capture;
 #[cfg(feature = "network")]
 mod capture_page;

@@ -2,23 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use worldwire_capture::{CaptureReader, Record, SecretsKind};
 use worldwire_core::Limits;
 
-fn samples() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples")
-}
-
-/// Runs the program in the samples' directory: standard output, standard error, exit code.
-fn worldwire(arguments: &[&str]) -> (String, String, i32) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
-    let output = command.args(arguments).current_dir(samples()).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    (text(output.stdout), text(output.stderr), output.status.code().unwrap())
-}
+use crate::samples::{samples, worldwire};
 
 const SAMPLE: &str = "uru-login.pcapng";
 const KEYS: [&str; 2] = ["--keys", "uru-keys.toml"];

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use worldwire_capture::{ClassicWriter, LinkType, Timestamp};
 
-use crate::torn::{downloads, talk};
+use crate::samples::{downloads, talk};
 
 /// The messages of `dissect` about these packets and its exit code.
 fn dissect(link: LinkType, packets: &[(&[u8], u32)], quiet: bool) -> (String, Option<i32>) {

@@ -2,15 +2,8 @@
 
 use std::fs;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use worldwire_capture::{CaptureReader, Record};
-use worldwire_core::Limits;
-
-fn samples() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples")
-}
+use crate::samples::{packets, packets_in, worldwire};
 
 /// Runs `dissect` on the sample: standard output, standard error, exit code.
 fn dissect(arguments: &[&str]) -> (String, String, i32) {
@@ -19,28 +12,14 @@ fn dissect(arguments: &[&str]) -> (String, String, i32) {
 
 /// Runs a command on the sample.
 fn run(verb: &[&str], arguments: &[&str]) -> (String, String, i32) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
-    command.args(verb).args(["uru-login.pcapng", "--keys", "uru-keys.toml"]).args(arguments);
-    let output = command.current_dir(samples()).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    (text(output.stdout), text(output.stderr), output.status.code().unwrap())
-}
-
-fn packets(file: &[u8]) -> Vec<Vec<u8>> {
-    let mut capture = CaptureReader::new(file, &Limits::DEFAULT).unwrap();
-    let mut packets = Vec::new();
-    while let Some(record) = capture.next().unwrap() {
-        if let Record::Packet(packet) = record {
-            packets.push(packet.data.to_vec());
-        }
-    }
-    packets
+    let sample = ["uru-login.pcapng", "--keys", "uru-keys.toml"];
+    worldwire(&[verb, &sample, arguments].concat())
 }
 
 #[test]
 fn captures_are_written_in_the_format_of_their_name() {
     let folder = tempfile::tempdir().unwrap();
-    let all = packets(&fs::read(samples().join("uru-login.pcapng")).unwrap());
+    let all = packets("uru-login.pcapng");
     for (name, magic, is_gzip) in [
         ("a.pcapng", [0x0a, 0x0d, 0x0d, 0x0a], false),
         ("B.PCAPNG", [0x0a, 0x0d, 0x0d, 0x0a], false),
@@ -58,7 +37,7 @@ fn captures_are_written_in_the_format_of_their_name() {
             flate2::read::GzDecoder::new(&file[..]).read_to_end(&mut plain).unwrap();
         }
         assert_eq!(plain[..4], magic, "{name}");
-        assert!(packets(&file) == all, "{name}");
+        assert!(packets_in(&file) == all, "{name}");
     }
 }
 

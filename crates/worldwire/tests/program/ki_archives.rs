@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use super::ki_edit::{Home, ends, mixed};
+use crate::ki_edit::mixed;
+use crate::ki_home::{Home, ends};
 
 #[test]
 fn commands_take_archives() {

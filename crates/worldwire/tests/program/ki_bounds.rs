@@ -2,27 +2,20 @@
 
 use std::borrow::Cow;
 use std::fs;
-use std::path::{Path, PathBuf};
+#[cfg(target_os = "linux")]
 use std::process::{Command, Output};
 
-use tempfile::{TempDir, tempdir};
 use worldwire_ki::file::wad::{
-    Archive, BuildOptions, Entry, Packed, Packer, Plan, STORED_SIZE, Table, build, crc,
+    Archive, BuildOptions, Entry, Packed, Packer, Plan, STORED_SIZE, Table, crc,
 };
 
-/// A folder with type lists and archives, and a program that runs there.
-struct Home(TempDir);
+use crate::ki_home::{Home, ends, sample};
 
-/// Checks the exit code; returns both outputs.
-#[track_caller]
-fn ends(output: &Output, code: i32) -> (String, String) {
-    assert_eq!(output.status.code(), Some(code), "{output:?}");
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (text(&output.stdout), text(&output.stderr))
-}
-
-fn sample(name: &str) -> Vec<u8> {
-    fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(name)).unwrap()
+/// A folder with a type list.
+fn home() -> Home {
+    let home = Home::empty();
+    home.put("types.json", sample("ki-types.json"));
+    home
 }
 
 /// An archive of data that is already compressed.
@@ -37,56 +30,35 @@ fn of_packed(files: &[(&str, &Packed<'_>)]) -> Vec<u8> {
     [plan.finish().unwrap(), data].concat()
 }
 
-impl Home {
-    fn new() -> Self {
-        let home = Self(tempdir().unwrap());
-        fs::write(home.at("types.json"), sample("ki-types.json")).unwrap();
-        home
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn archive(&self, name: &str, files: &[(&str, &[u8])]) {
-        let bytes = build(&BuildOptions::default(), files.iter().copied()).unwrap();
-        fs::write(self.at(name), bytes).unwrap();
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
-        command.current_dir(self.0.path()).arg("ki").args(arguments).output().unwrap()
-    }
-
-    /// Runs with this much address space, in KiB.
-    fn within(&self, memory: u32, arguments: &[&str]) -> Output {
-        let limit = format!("ulimit -v {memory}; exec \"$@\"");
-        let mut command = Command::new("sh");
-        command.args(["-c", &limit, "sh", env!("CARGO_BIN_EXE_worldwire"), "ki"]).args(arguments);
-        // Otherwise each thread reserves addresses for its own heap, which it does not need.
-        command.env("MALLOC_ARENA_MAX", "1").current_dir(self.0.path()).output().unwrap()
-    }
+/// Runs with this much address space, in KiB.
+#[cfg(target_os = "linux")]
+fn within(home: &Home, memory: u32, arguments: &[&str]) -> Output {
+    let limit = format!("ulimit -v {memory}; exec \"$@\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &limit, "sh", env!("CARGO_BIN_EXE_worldwire"), "ki"]).args(arguments);
+    // Otherwise each thread reserves addresses for its own heap, which it does not need.
+    command.env("MALLOC_ARENA_MAX", "1").current_dir(home.path()).output().unwrap()
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn threads_share_their_memory() {
-    let home = Home::new();
+    let home = home();
     let large = vec![0; 150 << 20];
     let packed = Packer::new(1).unwrap().pack(&large, false).unwrap();
     let names: Vec<String> = (0..8).map(|number| number.to_string()).collect();
     let files: Vec<(&str, &Packed<'_>)> = names.iter().map(|name| (&**name, &packed)).collect();
     fs::write(home.at("a.wad"), of_packed(&files)).unwrap();
     let test = ["wad", "test", "--threads", "8", "a.wad"];
-    ends(&home.within(900_000, &test), 0);
+    ends(&within(&home, 900_000, &test), 0);
     // With even less memory, it does not abort.
-    let (out, _) = ends(&home.within(250_000, &test), 1);
+    let (out, _) = ends(&within(&home, 250_000, &test), 1);
     assert!(out.contains("not enough memory for a file of 157286400 bytes"), "{out}");
 }
 
 #[test]
 fn files_that_are_not_objects_are_not_read_completely() {
-    let home = Home::new();
+    let home = home();
     let stone = Packer::new(1).unwrap().pack(&[7; 100_000], false).unwrap().bytes.into_owned();
     let crc = crc(&stone);
     // Larger than the limit on inflated data.
@@ -118,7 +90,7 @@ fn files_that_are_not_objects_are_not_read_completely() {
 
 #[test]
 fn an_update_writes_shared_data_out_only_if_it_may() {
-    let home = Home::new();
+    let home = home();
     let entry = |name: &'static str| Entry {
         name: Cow::Borrowed(name.as_bytes()),
         terminated: true,
@@ -148,7 +120,7 @@ fn an_update_writes_shared_data_out_only_if_it_may() {
 
 #[test]
 fn an_update_reports_dropped_bytes_and_nameless_entries() {
-    let home = Home::new();
+    let home = home();
     home.archive("a.wad", &[("a", b"a"), ("b", b"b")]);
     let mut bytes = fs::read(home.at("a.wad")).unwrap();
     bytes.extend([9; 30]);
@@ -182,7 +154,7 @@ fn an_update_reports_dropped_bytes_and_nameless_entries() {
 
 #[test]
 fn names_that_differ_in_case_do_not_overwrite_each_other() {
-    let home = Home::new();
+    let home = home();
     let pet = sample("ki-pet.xml");
     home.archive("a.wad", &[("A/b.xml", &pet), ("a/B.xml", &pet), ("c.xml", b"no object")]);
     let decode = ["op", "decode", "a.wad", "-t", "types.json", "-o", "out"];
@@ -200,7 +172,7 @@ fn names_that_differ_in_case_do_not_overwrite_each_other() {
 
 #[test]
 fn existing_results_can_be_skipped() {
-    let home = Home::new();
+    let home = home();
     let pet = sample("ki-pet.xml");
     home.archive("a.wad", &[("a.xml", &pet), ("b.xml", &pet)]);
     fs::create_dir(home.at("out")).unwrap();
@@ -219,7 +191,7 @@ fn existing_results_can_be_skipped() {
 
 #[test]
 fn xml_objects_are_counted_and_damaged_ones_reported() {
-    let home = Home::new();
+    let home = home();
     fs::create_dir(home.at("in")).unwrap();
     fs::write(home.at("in/a.xml"), sample("ki-pet.xml")).unwrap();
     let xml = ["op", "decode", "in/a.xml", "-t", "types.json", "--to", "xml", "-o", "in/b.xml"];
@@ -236,7 +208,7 @@ fn xml_objects_are_counted_and_damaged_ones_reported() {
 
 #[test]
 fn property_names_with_dots_are_typed_as_they_are_shown() {
-    let home = Home::new();
+    let home = home();
     home.archive("a.wad", &[("a.xml", &sample("ki-pet.xml"))]);
     let types = String::from_utf8(sample("ki-types.json")).unwrap();
     let types = types.replace("\"m_speed\"", "\"m_speed.m_real\"");
@@ -249,7 +221,7 @@ fn property_names_with_dots_are_typed_as_they_are_shown() {
 
 #[test]
 fn filters_on_message_properties_are_refused_for_objects() {
-    let home = Home::new();
+    let home = home();
     home.archive("a.wad", &[("a.xml", &sample("ki-pet.xml"))]);
     for (filter, name) in [("time > 1", "time"), ("MadeUpPet and port == 1", "port")] {
         let find = ["find", "--where", filter, "a.wad", "-t", "types.json"];
@@ -263,7 +235,7 @@ fn filters_on_message_properties_are_refused_for_objects() {
 
 #[test]
 fn texts_skipped_for_translators_are_reported() {
-    let home = Home::new();
+    let home = home();
     let text = "1:Zone\r\n7\r\n\r\nfirst\r\n7\r\n\r\nsecond\r\n8\r\n\r\n\r\n9\r\n";
     let bytes = text.encode_utf16().flat_map(u16::to_le_bytes);
     fs::write(home.at("Zone.lang"), [0xff, 0xfe].into_iter().chain(bytes).collect::<Vec<u8>>())
@@ -282,7 +254,7 @@ fn texts_skipped_for_translators_are_reported() {
 
 #[test]
 fn a_truncated_object_prints_nothing() {
-    let home = Home::new();
+    let home = home();
     // Large enough that it is written while it is read.
     let tricks = vec![format!("\"{}\"", "x".repeat(60_000)); 90].join(",");
     let json = format!("{{\"$class\":\"class MadeUpPet\",\"m_tricks\":[{tricks}]}}");
@@ -301,7 +273,7 @@ fn a_truncated_object_prints_nothing() {
 
 #[test]
 fn codes_in_objects_of_archives_are_shown_with_their_texts() {
-    let home = Home::new();
+    let home = home();
     let named = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/transcripts/ki-files/named.bin");
     home.archive("a.wad", &[("Pet.xml", &fs::read(named).unwrap())]);
     fs::write(home.at("zone.wad"), sample("ki-zone.wad")).unwrap();

@@ -1,65 +1,9 @@
 //! Game objects taken out of folders and archives, changed, and put back.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
-use tempfile::{TempDir, tempdir};
-use worldwire_ki::file::wad::{BuildOptions, build};
-
-/// A folder with a type list, an object in a file, and a program that runs there.
-pub(super) struct Home(TempDir);
-
-/// Checks the exit code; returns both outputs.
-#[track_caller]
-pub(super) fn ends(output: &Output, code: i32) -> (String, String) {
-    assert_eq!(output.status.code(), Some(code), "{output:?}");
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (text(&output.stdout), text(&output.stderr))
-}
-
-impl Home {
-    pub(super) fn new() -> Self {
-        let home = Self(tempdir().unwrap());
-        for name in ["ki-types.json", "ki-pet.xml"] {
-            let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(name);
-            fs::copy(sample, home.at(name)).unwrap();
-        }
-        home
-    }
-
-    pub(super) fn at(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    pub(super) fn put(&self, name: &str, content: impl AsRef<[u8]>) {
-        let path = self.at(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
-    }
-
-    pub(super) fn text(&self, name: &str) -> String {
-        fs::read_to_string(self.at(name)).unwrap()
-    }
-
-    pub(super) fn bytes(&self, name: &str) -> Vec<u8> {
-        fs::read(self.at(name)).unwrap()
-    }
-
-    pub(super) fn run(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
-        command.current_dir(self.0.path()).arg("ki").args(arguments).output().unwrap()
-    }
-
-    /// Runs with the type list.
-    pub(super) fn typed(&self, arguments: &[&str]) -> Output {
-        self.run(&[arguments, &["--types", "ki-types.json"]].concat())
-    }
-
-    pub(super) fn archive(&self, name: &str, files: &[(&str, &[u8])]) {
-        self.put(name, build(&BuildOptions::default(), files.iter().copied()).unwrap());
-    }
-}
+use crate::ki_home::{Home, ends, sample};
 
 pub(super) const ZONE: u64 = 10_903_862_769_591_682_850;
 
@@ -532,8 +476,7 @@ fn the_form_can_be_chosen() {
 #[test]
 fn a_truncated_file_list_is_refused() {
     let home = Home::new();
-    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
-    let whole = fs::read(samples.join("ki-files.bin")).unwrap();
+    let whole = sample("ki-files.bin");
     home.put("whole.bin", &whole);
     assert_eq!(ends(&home.run(&["dml", "table", "whole.bin"]), 0).1, "");
     // The last table begins with its count, before its header.

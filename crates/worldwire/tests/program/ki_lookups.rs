@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::ki_edit::{Home, ZONE, character, ends, mixed};
+use crate::ki_edit::{ZONE, character, mixed};
+use crate::ki_home::{Home, ends};
 
 #[test]
 fn classes_are_searched_by_parts_and_patterns() {

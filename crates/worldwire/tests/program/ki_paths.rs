@@ -1,66 +1,23 @@
 //! Paths of files in archives, archives on standard input, and messages about wrong names.
 
 use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 
-use tempfile::{TempDir, tempdir};
-use worldwire_ki::file::wad::{Archive, BuildOptions, Inflater, build};
+use worldwire_ki::file::wad::{Archive, Inflater};
 
-/// A folder with samples and archives, and a program that runs there.
-struct Home(TempDir);
+use crate::ki_home::{Home, ends, sample};
 
-/// Checks the exit code; returns both outputs.
-#[track_caller]
-fn ends(output: &Output, code: i32) -> (String, String) {
-    assert_eq!(output.status.code(), Some(code), "{output:?}");
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (text(&output.stdout), text(&output.stderr))
+/// A folder with a type list and an archive.
+fn home() -> Home {
+    let home = Home::empty();
+    home.put("types.json", sample("ki-types.json"));
+    home.archive("pets.wad", &[("Data/Nyx.xml", &sample("ki-pet.xml")), ("Root.txt", b"text")]);
+    home
 }
 
-fn sample(name: &str) -> Vec<u8> {
-    fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(name)).unwrap()
-}
-
-impl Home {
-    fn new() -> Self {
-        let home = Self(tempdir().unwrap());
-        fs::write(home.at("types.json"), sample("ki-types.json")).unwrap();
-        let pet = sample("ki-pet.xml");
-        home.archive("pets.wad", &[("Data/Nyx.xml", &pet), ("Root.txt", b"text")]);
-        home
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn archive(&self, name: &str, files: &[(&str, &[u8])]) {
-        let bytes = build(&BuildOptions::default(), files.iter().copied()).unwrap();
-        fs::write(self.at(name), bytes).unwrap();
-    }
-
-    /// An archive with two graphs; the first one has zones.
-    fn graphs(&self) {
-        let (zones, zone) = (sample("ki-zonemap.nav"), nav_of_a_zone());
-        self.archive("nav.wad", &[("Zones/W0/zone.nav", &zone), ("zonemap.nav", &zones)]);
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.fed(b"", arguments)
-    }
-
-    /// Runs with data on standard input.
-    fn fed(&self, input: &[u8], arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
-        command.current_dir(self.0.path()).arg("ki").args(arguments);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        // The program may have read enough before the end of its input.
-        let _ = child.stdin.take().unwrap().write_all(input);
-        child.wait_with_output().unwrap()
-    }
+/// Adds an archive with two graphs; the first one has zones.
+fn add_graphs(home: &Home) {
+    let (zones, zone) = (sample("ki-zonemap.nav"), nav_of_a_zone());
+    home.archive("nav.wad", &[("Zones/W0/zone.nav", &zone), ("zonemap.nav", &zones)]);
 }
 
 fn nav_of_a_zone() -> Vec<u8> {
@@ -72,7 +29,7 @@ fn nav_of_a_zone() -> Vec<u8> {
 
 #[test]
 fn one_file_of_an_archive_is_named_by_its_path() {
-    let home = Home::new();
+    let home = home();
     let (alone, _) = {
         fs::write(home.at("Nyx.xml"), sample("ki-pet.xml")).unwrap();
         ends(&home.run(&["op", "decode", "Nyx.xml", "-t", "types.json"]), 0)
@@ -102,8 +59,8 @@ fn one_file_of_an_archive_is_named_by_its_path() {
 
 #[test]
 fn each_of_several_files_of_a_kind_can_be_named() {
-    let home = Home::new();
-    home.graphs();
+    let home = home();
+    add_graphs(&home);
     let (_, err) = ends(&home.run(&["nav", "draw", "nav.wad"]), 1);
     let wanted = "worldwire: nav.wad: contains 2 files of this kind (nav.wad/Zones/W0/zone.nav, \
                   nav.wad/zonemap.nav); name one\n";
@@ -122,7 +79,7 @@ fn each_of_several_files_of_a_kind_can_be_named() {
 
 #[test]
 fn archives_are_read_from_standard_input() {
-    let home = Home::new();
+    let home = home();
     let pets = fs::read(home.at("pets.wad")).unwrap();
     let (out, err) =
         ends(&home.fed(&pets, &["find", "--where", "MadeUpPet", "-", "-t", "types.json"]), 0);
@@ -143,7 +100,7 @@ fn archives_are_read_from_standard_input() {
 
 #[test]
 fn unknown_properties_are_refused_at_every_depth() {
-    let home = Home::new();
+    let home = home();
     for (filter, said) in [
         ("m_snacks.m_pints == 1", "no class has a property m_pints; did you mean m_points?"),
         ("m_position.w2 == 1", "no class has a property w2"),
@@ -173,7 +130,7 @@ fn unknown_properties_are_refused_at_every_depth() {
 
 #[test]
 fn an_object_takes_the_name_of_no_other_file() {
-    let home = Home::new();
+    let home = home();
     let pet = sample("ki-pet.xml");
     home.archive("both.wad", &[("a/S2.xml", &pet), ("a/s2.xml.JSON", b"{}"), ("b.xml", &pet)]);
     let decode = ["op", "decode", "both.wad", "-t", "types.json", "-o", "out"];
@@ -205,7 +162,7 @@ fn an_object_takes_the_name_of_no_other_file() {
 
 #[test]
 fn several_lines_of_objects_are_refused() {
-    let home = Home::new();
+    let home = home();
     let pet = sample("ki-pet.xml");
     home.archive("two.wad", &[("a.xml", &pet), ("b.xml", &pet)]);
     let (lines, _) = ends(&home.run(&["op", "decode", "two.wad", "-t", "types.json"]), 0);
@@ -220,7 +177,7 @@ fn several_lines_of_objects_are_refused() {
 
 #[test]
 fn names_with_the_characters_of_patterns_are_names() {
-    let home = Home::new();
+    let home = home();
     let odd = "a/we ird ü [1]{a}.xml";
     home.archive("odd.wad", &[(odd, b"odd"), ("b[1].xml", b"b"), ("b1.xml", b"1"), ("c{", b"c")]);
     for name in [odd, "c{"] {
@@ -243,7 +200,7 @@ fn names_with_the_characters_of_patterns_are_names() {
 
 #[test]
 fn patterns_that_match_nothing_say_what_would() {
-    let home = Home::new();
+    let home = home();
     for (pattern, hint) in [
         ("Data\\Nyx.xml", "; Data/Nyx.xml does"),
         ("data/nyx.xml", "; did you mean \"Data/Nyx.xml\"?"),
@@ -268,7 +225,7 @@ fn patterns_that_match_nothing_say_what_would() {
 
 #[test]
 fn existing_files_are_counted() {
-    let home = Home::new();
+    let home = home();
     let names: Vec<String> = (10..35).map(|number| format!("{number}.txt")).collect();
     let files: Vec<(&str, &[u8])> = names.iter().map(|name| (&**name, &b"x"[..])).collect();
     home.archive("many.wad", &files);
@@ -283,7 +240,7 @@ fn existing_files_are_counted() {
 
 #[test]
 fn what_is_no_file_of_the_kind_is_told_so() {
-    let home = Home::new();
+    let home = home();
     for (noun, kind) in [("nav", "NAV"), ("bcd", "BCD"), ("poi", "POI")] {
         let (_, err) = ends(&home.run(&[noun, "check", "types.json"]), 1);
         let wanted = format!("worldwire: types.json: is not a {kind} file: ");
@@ -298,7 +255,7 @@ fn what_is_no_file_of_the_kind_is_told_so() {
 
 #[test]
 fn the_extension_selects_the_format_of_collisions() {
-    let home = Home::new();
+    let home = home();
     fs::write(home.at("zone.wad"), sample("ki-zone.wad")).unwrap();
     for (name, arguments, is_gltf) in [
         ("a.obj", &[][..], false),
@@ -317,7 +274,7 @@ fn the_extension_selects_the_format_of_collisions() {
 
 #[test]
 fn a_missing_folder_lacks_nothing() {
-    let home = Home::new();
+    let home = home();
     fs::write(home.at("list.bin"), sample("ki-files.bin")).unwrap();
     for command in [
         &["files", "list", "list.bin", "--folder", "none"][..],
@@ -333,7 +290,7 @@ fn a_missing_folder_lacks_nothing() {
 #[cfg(unix)]
 #[test]
 fn nothing_is_written_through_links_in_the_output() {
-    let home = Home::new();
+    let home = home();
     for name in ["out", "elsewhere"] {
         fs::create_dir(home.at(name)).unwrap();
     }
@@ -348,7 +305,7 @@ fn nothing_is_written_through_links_in_the_output() {
 
 #[test]
 fn damaged_objects_in_xml_are_told() {
-    let home = Home::new();
+    let home = home();
     fs::create_dir(home.at("in")).unwrap();
     let text =
         "<Objects><Class Name=\"class MadeUpSnack\"><m_points>3</m_points></Class></Objects>";

@@ -13,6 +13,7 @@ mod counted;
 mod diff;
 mod evening;
 mod folders;
+mod follow;
 mod formats;
 #[cfg(unix)]
 mod help;
@@ -23,6 +24,7 @@ mod ki_archives;
 mod ki_bounds;
 mod ki_edit;
 mod ki_files;
+mod ki_home;
 #[cfg(unix)]
 mod ki_login;
 mod ki_lookups;
@@ -42,12 +44,14 @@ mod mxo_world;
 mod objects;
 #[cfg(target_os = "linux")]
 mod one_database;
+mod output_as_input;
 #[cfg(unix)]
 mod proxy;
 mod proxy_loss;
 #[cfg(unix)]
 mod proxy_page;
 mod replay;
+mod samples;
 mod sanitize;
 mod schemas;
 #[cfg(unix)]

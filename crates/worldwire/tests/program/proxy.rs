@@ -80,6 +80,21 @@ pub(crate) fn printed(folder: &Path, words: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// A login server with the account merle, whose password is in the file `pw`.
+pub(crate) fn login_server(home: &Path) -> Running {
+    let serve = ["serve", "ki", "login", "--listen", "127.0.0.1:0", "--no-status"];
+    let server = Running::start(home, &serve);
+    fs::write(home.join("pw"), "hunter2\n").unwrap();
+    printed(home, &["ki", "account", "add", "merle", "--password-file", "pw", "--server", "login"]);
+    server
+}
+
+/// An MxO world, which writes the keys of its sessions to `keys.toml`.
+pub(crate) fn open_world(home: &Path) -> Running {
+    let serve = ["serve", "mxo", "--open-world", "--listen", "127.0.0.1:0", "--no-status"];
+    Running::start(home, &[&serve[..], &["--secrets", "keys.toml"]].concat())
+}
+
 /// The messages in a recording that one side of the proxy exchanged with a port: name and fields.
 pub(crate) fn messages(folder: &Path, recording: &str, port: &str) -> Vec<(String, Json)> {
     let filter = format!("port == {port}");
@@ -295,10 +310,7 @@ fn a_pipe_cannot_contain_rules() {
 fn messages_are_changed_by_rules_and_held_at_breakpoints() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
-    let serve = ["serve", "ki", "login", "--listen", "127.0.0.1:0", "--no-status"];
-    let server = Running::start(home, &serve);
-    fs::write(home.join("pw"), "hunter2\n").unwrap();
-    printed(home, &["ki", "account", "add", "merle", "--password-file", "pw", "--server", "login"]);
+    let server = login_server(home);
     let rules = "when LOGIN.MSG_SELECTCHARACTER { log \"selects {CharID}\" }\n";
     fs::write(home.join("my.rules"), rules).unwrap();
     let to = server.address();
@@ -378,10 +390,7 @@ fn messages_are_changed_by_rules_and_held_at_breakpoints() {
 fn the_proxy_leads_ki_clients_on_to_the_zone_server() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
-    let server =
-        Running::start(home, &["serve", "ki", "login", "--listen", "127.0.0.1:0", "--no-status"]);
-    fs::write(home.join("pw"), "hunter2\n").unwrap();
-    printed(home, &["ki", "account", "add", "merle", "--password-file", "pw", "--server", "login"]);
+    let server = login_server(home);
     let to = server.address();
     let relay =
         ["proxy", "ki", "--to", &to, "--listen", "127.0.0.1:0", "--record", "evening.pcapng"];
@@ -415,17 +424,7 @@ fn the_proxy_leads_ki_clients_on_to_the_zone_server() {
 fn clients_of_mxo_see_the_same_world_through_a_proxy() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
-    let serve = [
-        "serve",
-        "mxo",
-        "--open-world",
-        "--listen",
-        "127.0.0.1:0",
-        "--no-status",
-        "--secrets",
-        "keys.toml",
-    ];
-    let world = Running::start(home, &serve);
+    let world = open_world(home);
     let to = world.address();
     let relay = ["proxy", "mxo", "--to", &to, "--listen", "127.0.0.1:0", "--keys", "keys.toml"];
     let record = ["--record", "evening.pcapng", "--show"];

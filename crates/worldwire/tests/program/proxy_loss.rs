@@ -9,7 +9,7 @@ use std::thread;
 use worldwire_core::Sampler;
 use worldwire_core::json::parse;
 
-use crate::proxy::{Running, port, worldwire};
+use crate::proxy::{Running, open_world, port, worldwire};
 
 /// A link to a server that loses this percentage of all datagrams in both directions, for any number
 /// of clients. Returns its address. It lasts as long as the process.
@@ -79,17 +79,7 @@ fn messages(folder: &Path, recording: &str, ports: [&str; 2]) -> [Vec<String>; 2
 fn play(clients: &str, seconds: &str, loss: u64, seed: u64) {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
-    let serve = [
-        "serve",
-        "mxo",
-        "--open-world",
-        "--listen",
-        "127.0.0.1:0",
-        "--no-status",
-        "--secrets",
-        "keys.toml",
-    ];
-    let mut world = Running::start(home, &serve);
+    let mut world = open_world(home);
     world.ignore_log();
     let to = lossy(&world.address(), loss, seed);
     let relay = ["proxy", "mxo", "--to", &to, "--listen", "127.0.0.1:0", "--keys", "keys.toml"];

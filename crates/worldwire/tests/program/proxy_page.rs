@@ -1,12 +1,11 @@
 //! `worldwire proxy --inspect`: the page's API on a proxy between a login server and a client.
 
-use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use crate::proxy::{Running, printed, worldwire};
+use crate::proxy::{Running, login_server, worldwire};
 
 /// The page of a running program.
 pub(crate) struct Page {
@@ -54,10 +53,7 @@ impl Page {
 fn a_message_is_held_edited_and_sent_from_the_page() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
-    let serve = ["serve", "ki", "login", "--listen", "127.0.0.1:0", "--no-status"];
-    let server = Running::start(home, &serve);
-    fs::write(home.join("pw"), "hunter2\n").unwrap();
-    printed(home, &["ki", "account", "add", "merle", "--password-file", "pw", "--server", "login"]);
+    let server = login_server(home);
     let to = server.address();
     let relay = ["proxy", "ki", "--to", &to, "--listen", "127.0.0.1:0", "--inspect"];
     let proxy = Running::start(home, &relay);

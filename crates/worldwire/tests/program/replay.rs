@@ -8,7 +8,7 @@ use std::thread;
 
 use worldwire_core::json::{Json, parse};
 
-use crate::proxy::{Running, port, printed, worldwire};
+use crate::proxy::{Running, login_server, port, printed, worldwire};
 
 fn sample(name: &str) -> String {
     format!("{}/../../samples/{name}", env!("CARGO_MANIFEST_DIR"))
@@ -43,10 +43,7 @@ fn recipe(name: &str) -> Vec<Vec<String>> {
 fn a_recorded_ki_login_is_replayed_as_the_guide_says() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
-    let serve = ["serve", "ki", "login", "--listen", "127.0.0.1:0", "--no-status"];
-    let server = Running::start(home, &serve);
-    fs::write(home.join("pw"), "hunter2\n").unwrap();
-    printed(home, &["ki", "account", "add", "merle", "--password-file", "pw", "--server", "login"]);
+    let server = login_server(home);
     let recipe = recipe("ki");
     let [relay, visit, again] = &recipe[..] else { panic!("{recipe:?}") };
     // The ports of the guide may be in use.

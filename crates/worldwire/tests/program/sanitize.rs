@@ -6,9 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-fn samples() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples")
-}
+use crate::samples::samples;
 
 /// Standard output, standard error, exit code.
 fn run(arguments: &[&str]) -> (Vec<u8>, String, i32) {

@@ -3,7 +3,7 @@
 //! skipped.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use quick_xml::Reader;
@@ -11,6 +11,8 @@ use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event};
 use serde_json::Value;
 use worldwire_uru::vault::VaultNode;
+
+use crate::samples::samples;
 
 /// A sample, how to read it, and for which family.
 const CASES: [(&str, &str, &[&str], &[&str]); 9] = [
@@ -35,10 +37,6 @@ const OPAQUE: [&str; 6] = [
     "margin.CertConnectRequest.fields",
     "margin.LoadCharacterReply.fields",
 ];
-
-fn samples() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples")
-}
 
 fn ours(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));

@@ -20,7 +20,7 @@ use crate::uru::vault::Notice;
 
 const SEEDS: &str = "WORLDWIRE_CLUSTER_SEEDS";
 pub(super) const NODES: usize = 3;
-pub(super) const MAX_LEADERS: u64 = 3;
+const MAX_LEADERS: u64 = 3;
 pub(super) const TICK: Duration = Duration::from_millis(10);
 /// How long there are faults, and how long there are none afterwards.
 pub(super) const BAD: Duration = Duration::from_secs(8);
@@ -87,7 +87,7 @@ struct World {
     joined: u64,
 }
 
-type Outcome = Result<(), String>;
+pub(super) type Outcome = Result<(), String>;
 
 /// Fails unless a condition holds.
 macro_rules! require {
@@ -97,6 +97,7 @@ macro_rules! require {
         }
     };
 }
+pub(super) use require;
 
 impl World {
     fn new(seed: u64, bug: Bug) -> Self {
@@ -141,12 +142,7 @@ impl World {
     }
 
     fn run(&mut self) -> Outcome {
-        let mut changes = Vec::new();
-        for _ in 1..MAX_LEADERS {
-            if self.sampler.below(2) == 0 {
-                changes.push(time(&mut self.sampler, BAD));
-            }
-        }
+        let changes = leader_changes(&mut self.sampler);
         while self.now < BAD + GOOD {
             self.now += TICK;
             if self.now == BAD {
@@ -420,6 +416,17 @@ pub(super) fn faults(sampler: &mut Sampler) -> Faults {
     mute.extend(cut.clone());
     deaf.extend(cut);
     Faults { loss, duplication, delay, late, mute, deaf, paused }
+}
+
+/// When another process becomes the leader.
+pub(super) fn leader_changes(sampler: &mut Sampler) -> Vec<Duration> {
+    let mut changes = Vec::new();
+    for _ in 1..MAX_LEADERS {
+        if sampler.below(2) == 0 {
+            changes.push(time(sampler, BAD));
+        }
+    }
+    changes
 }
 
 pub(super) fn time(sampler: &mut Sampler, most: Duration) -> Duration {

@@ -1,4 +1,7 @@
-//! The handles of the vault that services use.
+//! The handle of the vault: how it is opened, what it reports, and how requests reach its task.
+
+mod connection;
+mod operators;
 
 use std::fmt;
 use std::future::Future;
@@ -6,23 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde_json::Value as Json;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::warn;
-use worldwire_uru::message::AccountFlags;
-use worldwire_uru::types::{NetError, Uuid};
-use worldwire_uru::vault::VaultNode;
-use zeroize::Zeroizing;
+use worldwire_uru::types::NetError;
 
-use super::accounts::{AccountSummary, PasswordSet};
 use super::ask::{Ask, Wire, decoded, encoded};
 use super::config::VaultConfig;
-use super::dump::Dump;
-use super::inspect::{Finding, TreeLine};
-use super::lookup::Named;
-use super::players::{Kicked, Renamed};
-use super::prune::Pruned;
-use super::session::{ConnectionId, Notice, Outcome};
+use super::session::{ConnectionId, Outcome};
 use super::steps::{Randomness, VaultState};
 use super::task::{Arrival, Call, Message, Reports, Task, VaultError};
 use crate::boot_clock::BootInstant;
@@ -30,6 +23,8 @@ use crate::store::lease::{Lease, LeaseView};
 use crate::store::seal::ServerKey;
 use crate::store::{Position, Store, StoreError};
 use crate::uru::cluster::Link;
+
+pub use connection::{Connection, Notices};
 
 /// The clock and the source of randomness of a vault.
 pub struct Environment {
@@ -92,63 +87,6 @@ impl fmt::Debug for Vault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Vault(..)")
     }
-}
-
-/// Declares a method for each operators' request. The method's future borrows nothing.
-macro_rules! requests {
-    ($(
-        $(#[doc = $doc:expr])*
-        $name:ident($($argument:ident: $type:ty),*) -> $result:ty
-            $(, needs $needs:expr)? ; |$state:ident| $body:expr
-    )*) => {$(
-        $(#[doc = $doc])*
-        pub fn $name(
-            &self,
-            $($argument: $type),*
-        ) -> impl Future<Output = Result<$result, NetError>> + Send + use<> {
-            let needs: Option<u32> = None$(.or(Some($needs)))?;
-            self.operate(needs, move |$state| $body)
-        }
-    )*};
-}
-
-/// The part of a vault's rules that its handles need.
-struct Rules {
-    max_notices: usize,
-    restricted: bool,
-    /// Whether sessions are stored for the next process.
-    keeps_sessions: bool,
-    /// The lease on a database that several processes share.
-    lease: Option<LeaseView>,
-    /// The highest number of a session so far.
-    last: ConnectionId,
-}
-
-impl Rules {
-    fn of(state: &VaultState, lease: Option<LeaseView>) -> Self {
-        let VaultConfig { max_notices, restricted, .. } = *state.config();
-        let max_notices = max_notices.max(1);
-        let last = state.sessions().keys().next_back().copied().unwrap_or(ConnectionId::NONE);
-        Self { max_notices, restricted, keeps_sessions: lease.is_some(), lease, last }
-    }
-}
-
-/// What the task and the handles tell each other.
-struct Reported {
-    failing: Arc<AtomicBool>,
-    leaving: Arc<AtomicBool>,
-    overtaken: watch::Receiver<Option<Arc<StoreError>>>,
-}
-
-fn reports() -> (Reports, Reported) {
-    let [failing, leaving] = [(); 2].map(|()| Arc::<AtomicBool>::default());
-    let (overtaking, overtaken) = watch::channel(None);
-    let reports = Reports {
-        failing: Arc::clone(&failing),
-        leaving: Arc::clone(&leaving),
-        overtaken: overtaking,
-    };
-    (reports, Reported { failing, leaving, overtaken })
 }
 
 /// The maximum number of queued requests. Beyond that, callers wait.
@@ -225,7 +163,7 @@ impl Vault {
 
     /// Names the session for requests without a session. Clones of this handle use it, too.
     pub(in crate::uru) fn carry_by(&self, session: &Connection) {
-        self.carrier.store(session.id.0, Ordering::Relaxed);
+        self.carrier.store(session.number(), Ordering::Relaxed);
     }
 
     /// The link to the process with the vault, if it is not this one.
@@ -331,20 +269,17 @@ impl Vault {
     pub async fn connect(&self) -> Result<(Connection, Notices), NetError> {
         if let Some(link) = &self.link {
             let (session, notices) = link.open_session().await?;
-            let (id, mark) = (ConnectionId(session), Arc::<AtomicU64>::default());
-            let connection = Connection { id, vault: self.clone(), mark: Arc::clone(&mark) };
-            return Ok((connection, Notices { notices, taken: 0, mark }));
+            return Ok(Connection::new(ConnectionId(session), self.clone(), notices));
         }
         let id = ConnectionId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
         let (queue, notices) = mpsc::channel(self.max_notices);
         let (reply, replied) = oneshot::channel();
-        let mark = Arc::<AtomicU64>::default();
         // Created first, so that its end is reported even if this future is dropped.
-        let connection = Connection { id, vault: self.clone(), mark: Arc::clone(&mark) };
+        let session = Connection::new(id, self.clone(), notices);
         let message = Message::Connect { arrival: Arrival { id, queue }, reply };
         self.messages.send(message).await.map_err(|_| NetError::RemoteShutdown)?;
         replied.await.map_err(|_| NetError::RemoteShutdown)?;
-        Ok((connection, Notices { notices, taken: 0, mark }))
+        Ok(session)
     }
 
     /// Ends the vault: takes all players offline, except those that it hands over, and writes all
@@ -355,158 +290,6 @@ impl Vault {
             // This fails if the vault has already ended.
             let _ = closed.await;
         }
-    }
-
-    /// Creates an account.
-    ///
-    /// # Errors
-    /// [`NetError::AccountAlreadyExists`]; [`NetError::InvalidParameter`] for a name that is
-    /// empty, has surrounding spaces, or contains control characters.
-    pub async fn add_account(
-        &self,
-        name: &str,
-        password: &str,
-        flags: AccountFlags,
-    ) -> Result<PasswordSet, NetError> {
-        let (name, password) = (name.to_owned(), Zeroizing::new(password.to_owned()));
-        self.operate(None, move |state| state.add_account(&name, &password, flags)).await
-    }
-
-    /// Changes an account's password. Fails with [`NetError::AccountNotFound`].
-    pub async fn set_password(&self, name: &str, password: &str) -> Result<PasswordSet, NetError> {
-        let (name, password) = (name.to_owned(), Zeroizing::new(password.to_owned()));
-        self.operate(None, move |state| state.set_password(&name, &password)).await
-    }
-
-    /// Bans an account and ends its sessions, or lifts its ban. Fails with
-    /// [`NetError::AccountNotFound`].
-    pub async fn ban_account(&self, name: &str, banned: bool) -> Result<Uuid, NetError> {
-        let name = name.to_owned();
-        self.operate(None, move |state| state.ban_account(&name, banned)).await
-    }
-
-    /// Replaces the rights of an account, except whether it is banned. Fails with
-    /// [`NetError::AccountNotFound`].
-    pub async fn set_roles(&self, name: &str, flags: AccountFlags) -> Result<Uuid, NetError> {
-        let name = name.to_owned();
-        Ok(self.call(None, None, move |state| state.set_roles(&name, flags)).await?.0)
-    }
-
-    /// Sets whether only administrators, developers and testers may log in, and with `kick` ends
-    /// the sessions of all others. Returns these sessions.
-    pub async fn restrict(&self, restricted: bool, kick: bool) -> Result<Vec<Kicked>, NetError> {
-        let shown = Arc::clone(&self.restricted);
-        let restrict = move |state: &mut VaultState| {
-            let kicked = state.restrict(restricted, kick);
-            // Like the rule itself, this is not undone by a failed batch.
-            if kicked.is_ok() {
-                shown.store(restricted, Ordering::Relaxed);
-            }
-            kicked
-        };
-        Ok(self.call(None, None, restrict).await?.0)
-    }
-
-    /// Ends the sessions of an account, and deletes it and its players. Fails with
-    /// [`NetError::AccountNotFound`].
-    pub async fn delete_account(&self, name: &str) -> Result<Uuid, NetError> {
-        let name = name.to_owned();
-        self.operate(None, move |state| state.delete_account(&name)).await
-    }
-
-    /// Ends the session of a player, given by number or name, or all sessions of an account.
-    /// Clients can log in again.
-    ///
-    /// # Errors
-    /// [`NetError::AccountNotFound`] for an unknown name;
-    /// [`NetError::InvalidParameter`] for the name of an account and of another account's player;
-    /// [`NetError::PlayerNotFound`] if there is no such session.
-    pub async fn kick(&self, who: &str) -> Result<Vec<Kicked>, NetError> {
-        let who = who.to_owned();
-        self.operate(None, move |state| state.kick_by_name(&who)).await
-    }
-
-    /// Renames a player, given by number or name, everywhere, and notifies all sessions that watch
-    /// it. A player who is online keeps the old name in its age until it logs in again.
-    ///
-    /// # Errors
-    /// [`NetError::PlayerNotFound`]; [`NetError::PlayerNameInvalid`] for a name that no player may
-    /// have; [`NetError::PlayerAlreadyExists`] if another player has the name.
-    pub async fn rename_player(&self, who: &str, name: &str) -> Result<Renamed, NetError> {
-        let (who, name) = (who.to_owned(), name.to_owned());
-        self.operate(None, move |state| state.rename_player(&who, &name)).await
-    }
-
-    /// The nodes that a word identifies: a number, an age's instance, or the name of a player or
-    /// age, ignoring case. Only a name can match several nodes.
-    pub async fn nodes_called(&self, word: &str) -> Result<Vec<Named>, NetError> {
-        let word = word.to_owned();
-        self.operate(None, move |state| state.nodes_called(&word)).await
-    }
-
-    /// The Age nodes that a word identifies: a number, an instance, a filename, an instance's name,
-    /// or the name that players see.
-    pub async fn ages_called(&self, word: &str) -> Result<Vec<Named>, NetError> {
-        let word = word.to_owned();
-        self.operate(None, move |state| state.ages_called(&word)).await
-    }
-
-    requests! {
-        /// All accounts, by name.
-        accounts() -> Vec<AccountSummary>;
-            |state| Ok(state.list_accounts())
-
-        /// The tree below a node (by default the System node), down to a depth. Fails with
-        /// [`NetError::VaultNodeNotFound`].
-        tree(root: Option<u32>, depth: u32) -> Vec<TreeLine>;
-            |state| state.tree(root, depth)
-
-        /// The fields of a node, as JSON. Fails with [`NetError::VaultNodeNotFound`].
-        show(node: u32) -> Json, needs node;
-            |state| state.show(node)
-
-        /// The nodes with all fields of a template. Fails with [`NetError::InvalidParameter`] for a
-        /// template without fields.
-        find(template: VaultNode<'static>) -> Vec<u32>;
-            |state| state.search(&template)
-
-        /// Changes fields of a node and notifies all sessions that watch it.
-        ///
-        /// # Errors
-        /// [`NetError::VaultNodeNotFound`]; [`NetError::InvalidParameter`] for a text that is too
-        /// long; [`NetError::VaultNodeAccessViolation`] for fields that the server sets when it
-        /// creates a node, the names of players, and the fields by which ages are found.
-        set(node: u32, fields: VaultNode<'static>) -> (), needs node;
-            |state| state.set_fields(node, &fields)
-
-        /// Checks the vault for damaged nodes, cycles, dangling references, players without nodes,
-        /// and players with the same name. All other requests wait.
-        check() -> Vec<Finding>;
-            |state| state.check()
-
-        /// Removes nodes that belong to no tree, in one transaction; with `dry`, only counts them.
-        /// All other requests wait. Nodes of players who are online, and nodes that changed within
-        /// the last hour, stay.
-        prune(dry: bool) -> Pruned;
-            |state| state.prune(dry)
-
-        /// A consistent copy of the whole vault. All other requests wait.
-        export() -> Dump;
-            |state| state.dump(false)
-
-        /// The whole vault with password digests, for another server. They can be used like
-        /// passwords.
-        export_with_passwords() -> Dump;
-            |state| state.dump(true)
-
-        /// Replaces the whole vault, except existing accounts, in one transaction.
-        ///
-        /// # Errors
-        /// [`NetError::LoggedInElsewhere`] while anybody is logged in or an age is running, or if
-        /// there are players and `replace` is not set; [`NetError::AccountAlreadyExists`] if an
-        /// imported account has the name of an existing one.
-        import(dump: Dump, replace: bool) -> ();
-            |state| state.restore(&dump, replace)
     }
 
     /// Makes a request of a session, or of [none](ConnectionId::NONE). Returns the reply after the
@@ -574,109 +357,41 @@ impl Vault {
     }
 }
 
-/// A client's session in the vault.
-pub struct Connection {
-    id: ConnectionId,
-    vault: Vault,
-    mark: Arc<AtomicU64>,
+/// The part of a vault's rules that its handles need.
+struct Rules {
+    max_notices: usize,
+    restricted: bool,
+    /// Whether sessions are stored for the next process.
+    keeps_sessions: bool,
+    /// The lease on a database that several processes share.
+    lease: Option<LeaseView>,
+    /// The highest number of a session so far.
+    last: ConnectionId,
 }
 
-impl fmt::Debug for Connection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Connection({})", self.id.0)
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        match &self.vault.link {
-            // The vault ends the other sessions when it is closed, and so does the process with the
-            // vault when this one is silent.
-            _ if self.vault.leaving.load(Ordering::Relaxed) => {}
-            Some(link) => link.end_session(self.id.0),
-            // This fails if the vault has ended, with all its sessions.
-            None => drop(self.vault.ends.send(self.id)),
-        }
+impl Rules {
+    fn of(state: &VaultState, lease: Option<LeaseView>) -> Self {
+        let VaultConfig { max_notices, restricted, .. } = *state.config();
+        let max_notices = max_notices.max(1);
+        let last = state.sessions().keys().next_back().copied().unwrap_or(ConnectionId::NONE);
+        Self { max_notices, restricted, keeps_sessions: lease.is_some(), lease, last }
     }
 }
 
-impl Connection {
-    /// The number of this session, for logs.
-    #[must_use]
-    pub fn number(&self) -> u64 {
-        self.id.0
-    }
-
-    /// Makes a request of this session. The future borrows nothing.
-    pub(in crate::uru) fn ask<A: Ask>(
-        &self,
-        ask: A,
-    ) -> impl Future<Output = Result<A::Reply, NetError>> + Send + use<A> {
-        let (vault, id, mark) = (self.vault.clone(), self.id, Arc::clone(&self.mark));
-        async move {
-            let (reply, sent) = vault.ask(id, ask).await?;
-            mark.fetch_max(sent, Ordering::AcqRel);
-            Ok(reply)
-        }
-    }
+/// What the task and the handles tell each other.
+struct Reported {
+    failing: Arc<AtomicBool>,
+    leaving: Arc<AtomicBool>,
+    overtaken: watch::Receiver<Option<Arc<StoreError>>>,
 }
 
-impl Connection {
-    /// Runs a request of this session that no other process can make.
-    pub(super) async fn run<T: Send + 'static>(
-        &self,
-        request: impl Fn(&mut VaultState, ConnectionId) -> Outcome<T> + Send + 'static,
-    ) -> Result<T, NetError> {
-        let id = self.id;
-        let (value, sent) =
-            self.vault.call(Some(id), None, move |state| request(state, id)).await?;
-        self.mark.fetch_max(sent, Ordering::AcqRel);
-        Ok(value)
-    }
-
-    /// Makes a request of another kind to the process with the vault.
-    pub(in crate::uru) async fn ask_leader<R: Wire>(
-        &self,
-        kind: u16,
-        request: &impl Wire,
-    ) -> Result<R, NetError> {
-        let body = encoded(request).map_err(|_| NetError::InvalidParameter)?;
-        let (reply, sent) = self.vault.ask_elsewhere(self.id, kind, body).await?;
-        self.mark.fetch_max(sent, Ordering::AcqRel);
-        Ok(reply)
-    }
-}
-
-/// A session's notices, in order.
-#[derive(Debug)]
-pub struct Notices {
-    notices: mpsc::Receiver<Notice>,
-    taken: u64,
-    mark: Arc<AtomicU64>,
-}
-
-impl Notices {
-    /// Waits for the next notice. `None` means that the vault has ended the session because too
-    /// many notices were queued or the shard is shutting down. Cancel safe.
-    pub async fn recv(&mut self) -> Option<Notice> {
-        let notice = self.notices.recv().await?;
-        self.taken += 1;
-        Some(notice)
-    }
-
-    /// Whether the vault has ended the session. Some notices may still be queued.
-    pub(in crate::uru) fn has_ended(&self) -> bool {
-        self.notices.is_closed()
-    }
-
-    /// The next notice that must be sent before the reply of the method that returned last, if
-    /// there is one.
-    pub fn due(&mut self) -> Option<Notice> {
-        if self.taken >= self.mark.load(Ordering::Acquire) {
-            return None;
-        }
-        let notice = self.notices.try_recv().ok()?;
-        self.taken += 1;
-        Some(notice)
-    }
+fn reports() -> (Reports, Reported) {
+    let [failing, leaving] = [(); 2].map(|()| Arc::<AtomicBool>::default());
+    let (overtaking, overtaken) = watch::channel(None);
+    let reports = Reports {
+        failing: Arc::clone(&failing),
+        leaving: Arc::clone(&leaving),
+        overtaken: overtaking,
+    };
+    (reports, Reported { failing, leaving, overtaken })
 }

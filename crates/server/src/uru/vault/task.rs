@@ -14,23 +14,30 @@
 //! If processes share the database, requests that change nothing are answered only while this
 //! process has the lease. A commit needs no lease, because the database checks the epoch.
 
+mod doubt;
+mod message;
+
 use std::collections::HashMap;
-use std::future::{Future, pending};
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{sleep, timeout};
-use tracing::{debug, error, info, warn};
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+use tracing::{error, info, warn};
 use worldwire_uru::types::NetError;
 
-use super::session::{ConnectionId, Notice, Outcome, Stop};
+use super::session::{ConnectionId, Notice, Stop};
 use super::steps::{Damage, VaultState};
 use crate::store::lease::{LEASE_PATIENCE, Lease};
 use crate::store::probe::Probe;
 use crate::store::seal::KEY_FILE;
 use crate::store::{Changes, Position, Store, StoreError};
+use doubt::{Arrivals, resolve};
+use message::Request;
+
+pub(super) use message::{Arrival, Call, Message};
 
 /// Why a vault cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -50,75 +57,6 @@ pub enum VaultError {
     /// A configured age or neighbourhood cannot be created.
     #[error("cannot create the shard's own ages: {0:?}")]
     Founding(NetError),
-}
-
-/// A message to the task.
-pub(crate) enum Message {
-    Call(Box<dyn Request>),
-    Connect { arrival: Arrival, reply: oneshot::Sender<()> },
-    Close(oneshot::Sender<()>),
-}
-
-/// A new session, and the queue for its notices.
-pub(crate) struct Arrival {
-    pub(crate) id: ConnectionId,
-    pub(crate) queue: mpsc::Sender<Notice>,
-}
-
-/// A request, without the type of its result.
-pub(crate) trait Request: Send {
-    /// The node whose content it needs.
-    fn needs(&self) -> Option<u32>;
-    /// The session that makes it.
-    fn connection(&self) -> Option<ConnectionId>;
-    /// Runs it. Fails with the contents that it needs before it can run.
-    fn run(&mut self, state: &mut VaultState) -> Result<(), Vec<u32>>;
-    /// Replaces its result with an error.
-    fn refuse(&mut self, error: NetError);
-    /// Returns the result, and the number of notices sent to its session before.
-    fn answer(self: Box<Self>, sent: u64);
-}
-
-/// A request and its result.
-pub(crate) struct Call<F, T> {
-    pub(crate) connection: Option<ConnectionId>,
-    pub(crate) needs: Option<u32>,
-    pub(crate) request: F,
-    pub(crate) outcome: Option<Result<T, NetError>>,
-    pub(crate) reply: oneshot::Sender<Result<(T, u64), NetError>>,
-}
-
-impl<F, T> Request for Call<F, T>
-where
-    F: FnMut(&mut VaultState) -> Outcome<T> + Send,
-    T: Send,
-{
-    fn needs(&self) -> Option<u32> {
-        self.needs
-    }
-
-    fn connection(&self) -> Option<ConnectionId> {
-        self.connection
-    }
-
-    fn run(&mut self, state: &mut VaultState) -> Result<(), Vec<u32>> {
-        self.outcome = Some(match state.run(&mut self.request) {
-            Ok(result) => Ok(result),
-            Err(Stop::Refused(error)) => Err(error),
-            Err(Stop::Need(ids)) => return Err(ids),
-        });
-        Ok(())
-    }
-
-    fn refuse(&mut self, error: NetError) {
-        self.outcome = Some(Err(error));
-    }
-
-    fn answer(self: Box<Self>, sent: u64) {
-        let outcome = self.outcome.unwrap_or(Err(NetError::InternalError));
-        // The caller may have stopped waiting.
-        let _ = self.reply.send(outcome.map(|result| (result, sent)));
-    }
 }
 
 /// A session's queue of notices, and the number of notices sent.
@@ -159,8 +97,6 @@ pub(crate) struct Reports {
 const MAX_AT_ONCE: usize = 512;
 /// How long a commit may take, plus a millisecond for each row.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The delay before the database is asked again: the first and the longest.
-const BACK_OFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(5)];
 /// The number of nodes to read at once when the vault is opened.
 const PAGE: u32 = 2_000;
 
@@ -502,35 +438,6 @@ async fn lease_ended(lease: &mut Option<Lease>) -> Arc<StoreError> {
     }
 }
 
-/// Finds out whether the batch after `last`, whose commit failed, took effect. Refuses all requests
-/// until then.
-///
-/// # Errors
-/// [`StoreError::Overtaken`]: in another epoch, a higher batch number says nothing about this
-/// batch.
-async fn resolve(
-    store: &Arc<dyn Store>,
-    last: Position,
-    refused: NetError,
-    inbox: &mut mpsc::Receiver<Message>,
-    arrivals: &mut Arrivals,
-) -> Result<bool, StoreError> {
-    let [mut delay, most] = BACK_OFF;
-    loop {
-        match refusing(inbox, refused, arrivals, timeout(PATIENCE, store.position())).await {
-            Ok(Ok((found, _))) if found == last => return Ok(false),
-            Ok(Ok((found, _))) if found == last.next() => return Ok(true),
-            Ok(Ok((found, writer))) => {
-                return Err(StoreError::overtaken(last, found, writer));
-            }
-            Ok(Err(error)) => debug!(%error, "the database is not available yet"),
-            Err(_) => debug!("the database is not available yet"),
-        }
-        refusing(inbox, refused, arrivals, sleep(delay)).await;
-        delay = (delay * 2).min(most);
-    }
-}
-
 /// How long the database may take for this many rows.
 fn patience(rows: usize) -> Duration {
     PATIENCE + Duration::from_millis(u64::try_from(rows).unwrap_or(u64::MAX))
@@ -541,49 +448,6 @@ fn refusal(error: &StoreError) -> NetError {
     match error {
         StoreError::Timeout => NetError::TimeoutOdbc,
         _ => NetError::InternalError,
-    }
-}
-
-/// Sessions that started while a batch was in doubt. Ended ones are removed when the list would
-/// grow, so it has at most twice as many entries as there are open sessions.
-#[derive(Default)]
-struct Arrivals(Vec<Arrival>);
-
-impl Arrivals {
-    fn add(&mut self, arrival: Arrival) {
-        if self.0.len() == self.0.capacity() {
-            self.0.retain(|arrival| !arrival.queue.is_closed());
-        }
-        self.0.push(arrival);
-    }
-}
-
-/// Waits for a future and refuses all requests in the meantime.
-async fn refusing<T>(
-    inbox: &mut mpsc::Receiver<Message>,
-    error: NetError,
-    arrivals: &mut Arrivals,
-    awaited: impl Future<Output = T>,
-) -> T {
-    let mut awaited = std::pin::pin!(awaited);
-    loop {
-        let message = tokio::select! {
-            value = &mut awaited => return value,
-            Some(message) = inbox.recv() => message,
-        };
-        match message {
-            Message::Call(mut request) => {
-                request.refuse(error);
-                request.answer(0);
-            }
-            Message::Connect { reply, .. } if reply.is_closed() => {}
-            Message::Connect { arrival, reply } => {
-                arrivals.add(arrival);
-                let _ = reply.send(());
-            }
-            // Dropping the reply ends the wait, without the database.
-            Message::Close(_) => {}
-        }
     }
 }
 

@@ -108,16 +108,7 @@ impl Memory {
     pub(crate) fn put(&self, changes: &Changes) {
         let mut rows = self.rows.lock().unwrap();
         for (key, change) in changes {
-            let removes = matches!(
-                change,
-                Change::DeleteAccount(_)
-                    | Change::DeleteCharacter(_)
-                    | Change::DeleteNode(_)
-                    | Change::DeleteRef { .. }
-                    | Change::DeleteScore(_)
-                    | Change::DeletePlacement(_)
-            );
-            if removes {
+            if change.is_deletion() {
                 rows.remove(key)
             } else {
                 rows.insert(key.clone(), change.clone())

@@ -1,5 +1,6 @@
 //! Code shared by the tests of databases.
 
+pub(crate) mod child;
 mod database;
 mod gate;
 mod memory;

@@ -11,27 +11,26 @@
 #![allow(dead_code, reason = "children and tests use their parts")]
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
-use worldwire_net::Stop;
+use worldwire_net::Signal;
 use worldwire_server::store;
 
+use super::child;
 use super::database::Database;
 use super::gate::{Gate, Way};
 use super::positions;
 
 const ROUNDS: &str = "WORLDWIRE_STANDBY_ROUNDS";
 /// A child finds its folder here.
-pub(crate) const FOLDER: &str = "WORLDWIRE_STANDBY_FOLDER";
+const FOLDER: &str = "WORLDWIRE_STANDBY_FOLDER";
 
-/// The content of `server.key` in all folders.
-const KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707\n";
 /// How long a standby may take until clients are served again.
 const LIMIT: Duration = Duration::from_secs(3);
 /// How long to cut off a process that should barely notice.
@@ -104,14 +103,6 @@ pub(crate) fn now() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()
 }
 
-/// Prints a line of a child.
-pub(crate) fn say(line: &str) {
-    let mut out = std::io::stdout().lock();
-    // The parent may be gone.
-    let _ = out.write_all(format!("{line}\n").as_bytes());
-    let _ = out.flush();
-}
-
 /// Whether a child should change nothing.
 pub(crate) fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
@@ -119,15 +110,14 @@ pub(crate) fn is_quiet() -> bool {
 
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Obeys the parent in a child: `quiet` and `busy`; the end of the input stops the child.
-pub(crate) fn obey(stop: Stop) {
-    // The thread ends with the process.
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lines().map_while(Result::ok) {
-            QUIET.store(line == "quiet", Ordering::Relaxed);
-        }
-        stop.stop();
-    });
+/// The child: works in its folder, and obeys `quiet` and `busy`, until the parent closes its standard
+/// input. Run directly, it does nothing.
+pub(crate) fn obey(work: impl AsyncFnOnce(&Path, Signal)) {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    child::serve(
+        |order| QUIET.store(order == "quiet", Ordering::Relaxed),
+        async |signal| work(Path::new(&folder), signal).await,
+    );
 }
 
 /// Runs a blocking test on a database with its tables. Without PostgreSQL, reports that and returns
@@ -185,16 +175,10 @@ struct Process {
 
 impl Process {
     fn start(kind: Kind, side: Side) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", kind.child, "--nocapture"]).env(FOLDER, side.folder.path());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut command = child::command(kind.child);
+        command.env(FOLDER, side.folder.path()).stdin(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            let lines = output.lines().map_while(Result::ok);
-            lines.filter_map(|line| Line::parse(&line)).try_for_each(|line| sender.send(line))
-        });
+        let lines = child::listen(&mut child, |line| Line::parse(&line));
         let input = child.stdin.take();
         Self { side, child, input, lines, saved: Numbers::new(), held: Numbers::new() }
     }
@@ -252,11 +236,6 @@ impl Process {
         self.input.as_mut().unwrap().write_all(format!("{order}\n").as_bytes()).unwrap();
     }
 
-    fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([name, &self.child.id().to_string()]).status();
-        assert!(sent.unwrap().success());
-    }
-
     /// Reads all remaining lines, and returns them, the folder, and what was acknowledged.
     fn end(mut self) -> (Vec<Line>, Side, Numbers) {
         let mut lines = Vec::new();
@@ -265,17 +244,6 @@ impl Process {
         }
         self.child.wait().unwrap();
         (lines, self.side, self.saved)
-    }
-}
-
-/// Writes the key that all processes share.
-pub(crate) fn write_key(folder: &Path) {
-    let key = folder.join("server.key");
-    std::fs::write(&key, KEY).unwrap();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
     }
 }
 
@@ -298,7 +266,7 @@ impl<'d> Pair<'d> {
             let folder = tempfile::tempdir().unwrap();
             let gate = Gate::new(&database.socket());
             (kind.prepare)(folder.path(), &gate.url(database.name(), name));
-            write_key(folder.path());
+            child::write_key(folder.path());
             Side { folder, gate, name }
         });
         let mut active = Process::start(kind, one);
@@ -364,7 +332,7 @@ pub(crate) fn take_turns(kind: Kind, database: &Database) -> (Numbers, Vec<(Fail
         let start = Instant::now();
         match failure {
             Failure::Killed => pair.active.child.kill().unwrap(),
-            Failure::Stopped => pair.active.signal("-STOP"),
+            Failure::Stopped => child::signal(&pair.active.child, "-STOP"),
             Failure::Ends => drop(pair.active.input.take()),
         }
         pair.taken_over(start, &about);
@@ -376,7 +344,7 @@ pub(crate) fn take_turns(kind: Kind, database: &Database) -> (Numbers, Vec<(Fail
 
         let woken = now();
         if matches!(failure, Failure::Stopped) {
-            pair.active.signal("-CONT");
+            child::signal(&pair.active.child, "-CONT");
         }
         let lines;
         (pair, lines) = pair.swap(&about);

@@ -30,3 +30,12 @@ fn host_and_port(server: &str, usual: u16) -> Result<(String, u16), Failure> {
         _ => Ok((bare(server), usual)),
     }
 }
+
+/// A text with the number of a client inserted.
+fn numbered(text: &str, number: Option<u32>) -> String {
+    number.map_or_else(|| text.to_owned(), |number| text.replace("{}", &number.to_string()))
+}
+
+fn wrong(problem: String) -> Failure {
+    Failure::Run(printable(&problem))
+}

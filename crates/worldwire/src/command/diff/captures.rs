@@ -34,15 +34,7 @@ const MAX_KEPT: usize = 128 << 20;
 /// Compares two captures. Returns whether they are the same.
 pub(super) fn compare(arguments: &DiffArguments, common: &Common) -> Result<bool, Failure> {
     let readers = [&arguments.before, &arguments.after].map(|path| Reader::new(path, arguments));
-    let definitions = definitions::load(&arguments.knowledge.data, common)?;
-    let filter = arguments.filter.as_deref();
-    let filter = filter.map(|text| read_filter(text, &definitions, common)).transpose()?;
-    let pass = Pass {
-        common,
-        definitions,
-        selection: Selection { stream: arguments.stream, filter },
-        ignored: Ignored::parse(&arguments.ignore)?,
-    };
+    let pass = Pass::new(arguments, common)?;
     let mut names = Names::default();
     let [before, after] = &readers;
     // The second one is not read if a signal has interrupted the first.
@@ -98,15 +90,7 @@ pub(super) fn compare_messages(
     inputs: [(&Path, u64); 2],
     common: &Common,
 ) -> Result<bool, Failure> {
-    let definitions = definitions::load(&arguments.knowledge.data, common)?;
-    let filter = arguments.filter.as_deref();
-    let filter = filter.map(|text| read_filter(text, &definitions, common)).transpose()?;
-    let pass = Pass {
-        common,
-        definitions,
-        selection: Selection { stream: arguments.stream, filter },
-        ignored: Ignored::parse(&arguments.ignore)?,
-    };
+    let pass = Pass::new(arguments, common)?;
     let mut found = Vec::new();
     for (path, number) in inputs {
         let content = pass.contents(&Reader::new(path, arguments), &HashSet::from([number]))?;
@@ -307,7 +291,16 @@ enum Seen {
     Problem,
 }
 
-impl Pass<'_> {
+impl<'p> Pass<'p> {
+    fn new(arguments: &DiffArguments, common: &'p Common) -> Result<Self, Failure> {
+        let definitions = definitions::load(&arguments.knowledge.data, common)?;
+        let filter = arguments.filter.as_deref();
+        let filter = filter.map(|text| read_filter(text, &definitions, common)).transpose()?;
+        let selection = Selection { stream: arguments.stream, filter };
+        let ignored = Ignored::parse(&arguments.ignore)?;
+        Ok(Self { common, definitions, selection, ignored })
+    }
+
     fn digest(&self, reader: &Reader, names: &mut Names) -> Result<Digest, Failure> {
         let show = |shown: &Shown<'_, '_>, out: &mut Vec<Seen>| {
             let mut hasher = DefaultHasher::new();

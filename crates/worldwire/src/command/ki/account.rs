@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value as Json;
-use worldwire_server::ki::admin::{Admin, AdminError, Request, check_account_name};
+use worldwire_server::ki::admin::{Request, check_account_name};
+use worldwire_server::ki::realm::Realm;
 
 use crate::cli::{Common, KiAccount, KiRefresh, KiServerCommand};
+use crate::command::administration::{loss, print_lines, text};
 use crate::command::confirmation::confirm;
-use crate::command::password;
-use crate::command::uru::account::{loss, print_lines};
-use crate::output::{Failure, complain, counted, print, printable};
+use crate::command::{administration, password};
+use crate::output::{Failure, complain, counted, print};
 
 pub(crate) fn run(command: &KiServerCommand, common: &Common) -> Result<(), Failure> {
     match command {
@@ -84,27 +85,11 @@ fn refresh(arguments: &KiRefresh, common: &Common) -> Result<(), Failure> {
 
 /// Asks the login server in a directory and reports refusals.
 fn ask(folder: &Path, request: Request) -> Result<Vec<Json>, Failure> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::Run(error.to_string()))?;
-    let answer = runtime.block_on(async {
-        let admin = Admin::open(folder).await?;
-        let answer = admin.ask(request).await;
-        admin.close().await;
-        answer
-    });
-    answer.map_err(|error| match error {
-        AdminError::Refused(problem) => {
-            complain(&folder.to_string_lossy(), &problem);
-            Failure::Input
-        }
-        error => Failure::Run(printable(&error.to_string())),
-    })
+    administration::ask::<Realm>(folder, request, &[])
 }
 
 /// The arguments of the graphical client.
 fn arguments(token: &[Json]) -> String {
-    let text = |value: &Json| printable(value.as_str().unwrap_or_default());
     let line =
         |one: &Json| format!("-U ..{} {} {}\n", one["user"], text(&one["ck2"]), text(&one["name"]));
     token.iter().map(line).collect()
@@ -113,7 +98,6 @@ fn arguments(token: &[Json]) -> String {
 fn table(accounts: &[Json]) -> String {
     let mut out = String::new();
     for account in accounts {
-        let text = |value: &Json| printable(value.as_str().unwrap_or_default());
         let mut marks = Vec::new();
         marks.extend((account["paying"] == true).then(|| "paying".to_owned()));
         marks.extend((account["banned"] == true).then(|| "banned".to_owned()));

@@ -4,14 +4,15 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value as Json;
-use worldwire_server::mxo::admin::{Admin, AdminError, Request, check_account_name};
+use worldwire_server::mxo::admin::{Request, check_account_name};
 use worldwire_server::mxo::keys::{PUBLIC_KEY_FILE, public_bytes, read_public};
+use worldwire_server::mxo::realm::Realm;
 
 use crate::cli::{Common, MxoAccount, MxoCharacter, MxoKeys, MxoServerCommand, MxoServerFolder};
+use crate::command::administration::{loss, print_lines, text};
 use crate::command::confirmation::confirm;
-use crate::command::uru::account::{loss, print_lines, text};
-use crate::command::{password, system};
-use crate::output::{Failure, complain, print, printable, write_all};
+use crate::command::{administration, password};
+use crate::output::{Failure, complain, print, write_all};
 
 pub(crate) fn run(command: &MxoServerCommand, common: &Common) -> Result<(), Failure> {
     match command {
@@ -135,19 +136,7 @@ fn of_accounts(accounts: &[Json]) -> Vec<Json> {
 
 /// Asks the server in a directory and reports refusals.
 fn ask(folder: &Path, request: Request) -> Result<Vec<Json>, Failure> {
-    let answer = system::runtime()?.block_on(async {
-        let admin = Admin::open(folder).await?;
-        let answer = admin.ask(request).await;
-        admin.close().await;
-        answer
-    });
-    answer.map_err(|error| match error {
-        AdminError::Refused(problem) => {
-            complain(&folder.to_string_lossy(), &problem);
-            Failure::Input
-        }
-        error => Failure::Run(printable(&error.to_string())),
-    })
+    administration::ask::<Realm>(folder, request, &[])
 }
 
 fn table(accounts: &[Json]) -> String {

@@ -4,15 +4,15 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value as Json;
-use worldwire_core::listed;
-use worldwire_server::uru::admin::{Admin, AdminError, Request, check_account_name};
+use worldwire_server::uru::admin::{Control, Request, check_account_name};
 use worldwire_uru::crypt::login::PASSWORD_UNITS;
 use worldwire_uru::message::AccountFlags;
 
 use crate::cli::{AccountRole, Common, UruAccount, UruShard};
+use crate::command::administration::{loss, print_lines, text};
 use crate::command::confirmation::confirm;
-use crate::command::{password, system};
-use crate::output::{Failure, complain, counted, print, printable};
+use crate::command::{administration, password};
+use crate::output::{Failure, complain, print};
 
 pub(crate) fn run(command: &UruAccount, shard: &UruShard, common: &Common) -> Result<(), Failure> {
     let (name, request, done) = match command {
@@ -83,10 +83,7 @@ pub(crate) fn ask(
     request: Request,
     lines: Vec<String>,
 ) -> Result<Vec<Json>, Failure> {
-    answer(folder, request, &lines)?.map_err(|problem| {
-        complain(&folder.to_string_lossy(), &problem);
-        Failure::Input
-    })
+    administration::ask::<Control>(folder, request, &lines)
 }
 
 /// Asks the shard in a directory. The inner result is its answer.
@@ -95,26 +92,7 @@ pub(crate) fn answer(
     request: Request,
     lines: &[String],
 ) -> Result<Result<Vec<Json>, String>, Failure> {
-    let answer = system::runtime()?.block_on(async {
-        let admin = Admin::open(folder).await?;
-        let answer = admin.ask_with_lines(request, lines).await;
-        admin.close().await;
-        answer
-    });
-    match answer {
-        Ok(answer) => Ok(Ok(answer)),
-        Err(AdminError::Refused(problem)) => Ok(Err(problem)),
-        Err(error) => Err(Failure::Run(printable(&error.to_string()))),
-    }
-}
-
-/// Prints one value per line.
-pub(crate) fn print_lines(values: &[Json]) -> Result<(), Failure> {
-    let mut out = String::new();
-    for value in values {
-        let _ = writeln!(out, "{value}");
-    }
-    print(&out)
+    administration::answer::<Control>(folder, request, lines)
 }
 
 /// Warns about a new password that is longer than what clients send.
@@ -127,27 +105,6 @@ fn known_to_clients(name: &str, password: String, common: &Common) -> String {
         common.note(name, &advice);
     }
     password
-}
-
-/// What is lost with an account: the account, and the players or characters in it.
-pub(crate) fn loss(name: &str, accounts: &[Json], what: &str) -> Option<String> {
-    let is_named = |account: &&Json| {
-        account["name"].as_str().is_some_and(|own| own.to_lowercase() == name.to_lowercase())
-    };
-    let inside = &accounts.iter().find(is_named)?[format!("{what}s")];
-    let names = inside.as_array().map_or(&[][..], Vec::as_slice);
-    Some(match names {
-        [] => format!("account {name}"),
-        names => {
-            let all = listed(names.iter().map(|one| one["name"].as_str().unwrap_or_default()));
-            format!("account {name} and its {}: {all}", counted(names.len(), what))
-        }
-    })
-}
-
-/// A JSON text, for a terminal.
-pub(crate) fn text(value: &Json) -> String {
-    printable(value.as_str().unwrap_or_default())
 }
 
 fn flags(roles: &[AccountRole]) -> u32 {

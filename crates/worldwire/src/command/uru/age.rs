@@ -8,10 +8,11 @@ use worldwire_core::nearest;
 use worldwire_server::uru::admin::Request;
 use worldwire_server::uru::config::FixedAge;
 
-use super::account::{ask, print_lines, text};
+use super::account::ask;
 use super::files::data_of;
 use super::online::since;
 use crate::cli::{Common, UruAge, UruShard};
+use crate::command::administration::{print_lines, text};
 use crate::input;
 use crate::output::{Failure, complain, counted, print, printable, shown};
 

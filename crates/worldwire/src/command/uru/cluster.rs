@@ -8,9 +8,10 @@ use worldwire_server::uru::admin::Request;
 use worldwire_server::uru::config::Role;
 use worldwire_server::uru::{BusUser, nats_config};
 
-use super::account::{ask, print_lines, text};
+use super::account::ask;
 use super::online::since;
 use crate::cli::{Common, NodeKey, UruCluster};
+use crate::command::administration::{print_lines, text};
 use crate::output::{Failure, counted, print, write_all};
 
 pub(crate) fn run(command: &UruCluster, common: &Common) -> Result<(), Failure> {

@@ -6,8 +6,9 @@ use jiff::Timestamp;
 use serde_json::Value as Json;
 use worldwire_server::uru::admin::Request;
 
-use super::account::{ask, kicked_shown, print_lines, text};
+use super::account::{ask, kicked_shown};
 use crate::cli::{Common, UruShard};
+use crate::command::administration::{print_lines, text};
 use crate::output::{Failure, counted, print};
 
 /// Lists the clients that are logged in.

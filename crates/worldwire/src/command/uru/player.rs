@@ -2,8 +2,9 @@
 
 use worldwire_server::uru::admin::Request;
 
-use super::account::{ask, print_lines, text};
+use super::account::ask;
 use crate::cli::{Common, UruPlayer};
+use crate::command::administration::{print_lines, text};
 use crate::output::{Failure, counted};
 
 pub(crate) fn run(command: &UruPlayer, common: &Common) -> Result<(), Failure> {

@@ -2,8 +2,9 @@
 
 use worldwire_server::uru::admin::Request;
 
-use super::account::{ask, print_lines};
+use super::account::ask;
 use crate::cli::{Common, UruShard};
+use crate::command::administration::print_lines;
 use crate::output::{Failure, counted};
 
 /// Clears the stored states of an age.

@@ -15,10 +15,11 @@ use worldwire_server::uru::{CONFIG, SQLITE_FILE, ShardConfig};
 use worldwire_uru::schema::Descriptors;
 use worldwire_uru::vault::{NodeType, VaultNode, field_names};
 
-use super::account::{answer, ask, print_lines};
+use super::account::{answer, ask};
 use super::fields::fields_of;
 use super::sdl::load;
 use crate::cli::{Common, OtherServer, Target, UruShard, UruVault};
+use crate::command::administration::print_lines;
 use crate::command::system;
 use crate::input;
 use crate::output::{Failure, Output, complain, counted, print, printable, write_secret};

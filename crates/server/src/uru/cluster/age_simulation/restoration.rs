@@ -1,8 +1,17 @@
 //! A database that is restored from a backup. Its epoch and its fences are earlier than those that
 //! nodes know, as if the clock of its machine had been set back.
 
-use super::super::link::machine::RESTORED_AFTER;
-use super::*;
+use std::time::Duration;
+
+use worldwire_core::Sampler;
+
+use super::nodes::Node;
+use super::{BACK_WITHIN, Bug, Outcome, PLAYERS, World};
+use crate::uru::cluster::link::machine::RESTORED_AFTER;
+use crate::uru::cluster::memory::Faults;
+use crate::uru::cluster::simulation::{NODES, TICK, require};
+use crate::uru::vault::placements::Placement;
+use crate::uru::vault::testing::TestVault;
 
 /// The epoch of the leader before, and of the first one of the restored database.
 const LOST: u64 = 11;

@@ -12,7 +12,7 @@ use worldwire_ki::crypt::login::{Secret, password_hash};
 use worldwire_server::ki::config::PORT;
 use worldwire_server::ki::{CONFIG, KiConfig};
 
-use super::host_and_port;
+use super::{host_and_port, numbered, wrong};
 use crate::cli::ClientKi;
 use crate::command::{password, system};
 use crate::input;
@@ -94,15 +94,6 @@ fn words(arguments: &ClientKi, number: Option<u32>) -> Vec<String> {
     let usual = ["login", "+", "validate", "+", "list", "+", "args"].map(str::to_owned);
     let words = if arguments.steps.is_empty() { &usual[..] } else { &arguments.steps };
     words.iter().map(|word| numbered(word, number)).collect()
-}
-
-/// A text with the number of a client inserted.
-fn numbered(text: &str, number: Option<u32>) -> String {
-    number.map_or_else(|| text.to_owned(), |number| text.replace("{}", &number.to_string()))
-}
-
-fn wrong(problem: String) -> Failure {
-    Failure::Run(printable(&problem))
 }
 
 /// The server's address, as given or from the configuration in its directory.

@@ -22,8 +22,8 @@ use worldwire_server::mxo::keys::{PUBLIC_KEY_FILE, read_public};
 use worldwire_server::mxo::{CONFIG, MxoConfig, PORT};
 use zeroize::Zeroizing;
 
-use super::host_and_port;
 use super::load::conclude;
+use super::{host_and_port, numbered, wrong};
 use crate::cli::{ClientMxo, Common};
 use crate::command::{password, system};
 use crate::definitions;
@@ -198,15 +198,6 @@ fn words(arguments: &ClientMxo, number: Option<u32>) -> Vec<String> {
     let usual = ["login", "+", "list"].map(str::to_owned);
     let words = if arguments.steps.is_empty() { &usual[..] } else { &arguments.steps };
     words.iter().map(|word| numbered(word, number)).collect()
-}
-
-/// A text with the number of a client inserted.
-fn numbered(text: &str, number: Option<u32>) -> String {
-    number.map_or_else(|| text.to_owned(), |number| text.replace("{}", &number.to_string()))
-}
-
-fn wrong(problem: String) -> Failure {
-    Failure::Run(printable(&problem))
 }
 
 /// The server's directory, if one is given.
