@@ -1,4 +1,4 @@
-//! The command line of the commands that read captures.
+//! The arguments of the commands that read captures.
 
 #[cfg(feature = "network")]
 use std::net::SocketAddr;
@@ -14,9 +14,9 @@ use super::{Data, SideArg, Target, threads};
 /// What is known about the conversations of a capture.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Knowledge {
-    /// Key file; can be repeated. Uru server keys can be in any format (worldwire, dirtsand,
-    /// moulars, NAGUS, server.ini). KI accounts and stream keys, MxO and TERA sessions, and the
-    /// output of `secrets export` are in worldwire's format
+    /// Key file; can be repeated. Uru server keys can be in any supported format (worldwire,
+    /// dirtsand, moulars, NAGUS, server.ini). KI accounts and stream keys, MxO and TERA sessions, and
+    /// the output of `secrets export` are in worldwire's format
     #[arg(short, long, value_name = "FILE")]
     pub(crate) keys: Vec<PathBuf>,
     #[command(flatten)]
@@ -46,7 +46,7 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// A capture that needs no keys and is read by content.
+    /// A capture that needs no keys and whose families are recognised by content.
     pub(crate) fn plain(file: &Path, data: Data) -> Self {
         let knowledge = Knowledge { keys: Vec::new(), data, families: Vec::new() };
         let file = file.to_owned();
@@ -67,7 +67,7 @@ pub(crate) struct Dissect {
     #[command(flatten)]
     pub(crate) view: View,
     /// With -o NAME.pcapng, also store the keys of the written conversations; anyone who has the file
-    /// can then decrypt them
+    /// can then decrypt the conversations
     #[arg(long, requires = "output")]
     pub(crate) secrets: bool,
     /// Number of threads, up to 256; 0 uses all cores
@@ -80,7 +80,7 @@ pub(crate) struct Dissect {
 /// Which messages to show, and how.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct View {
-    /// Show only matching messages, such as 'auth.* and result != 0'
+    /// Show only messages that match this filter, such as 'auth.* and result != 0'
     #[arg(short, long, value_name = "FILTER")]
     pub(crate) filter: Option<String>,
     /// Show only the conversation with this number
@@ -102,7 +102,8 @@ pub(crate) struct View {
     /// Prefix each message with its number, as used by --message and `diff`
     #[arg(long, conflicts_with_all = ["json", "json_safe", "fields", "table", "message", "first"])]
     pub(crate) numbers: bool,
-    /// Extract the bytes (with --json, the line) of the matching message with this number, from 1
+    /// Extract the bytes (with --json, the line) of the matching message with this number, counted
+    /// from 1
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["brief", "names", "bytes", "full"],
           value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) message: Option<u64>,
@@ -115,7 +116,7 @@ pub(crate) struct View {
                                 "first"])]
     #[arg(group = "table_fields")]
     pub(crate) fields: Vec<String>,
-    /// Write a table of the fields that `columns` lists in the settings
+    /// Write a table of the fields listed under `columns` in the settings
     #[arg(long, group = "table_fields",
           conflicts_with_all = ["fields", "json", "json_safe", "brief", "names", "bytes", "full",
                                 "message", "first"])]
@@ -131,7 +132,7 @@ pub(crate) struct View {
     /// Print one line per message, without values (faster)
     #[arg(long, conflicts_with_all = ["json", "json_safe", "brief"])]
     pub(crate) names: bool,
-    /// Cut the lines of --brief to this width [default: the terminal's width]
+    /// Truncate --brief lines to this width [default: the terminal's width]
     #[arg(long, value_name = "COLUMNS", requires = "brief",
           value_parser = clap::value_parser!(u16).range(20..))]
     pub(crate) width: Option<u16>,
@@ -146,10 +147,10 @@ pub(crate) struct View {
 /// Whether to write JSON, and how.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct JsonForm {
-    /// Write JSON that `worldwire encode` reads, one object per line
+    /// Write JSON that `worldwire encode` can read, one object per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Same as --json, with integers of more than 53 bits as strings
+    /// Same as --json, but with integers of more than 53 bits as strings
     #[arg(long)]
     pub(crate) json_safe: bool,
 }
@@ -164,7 +165,7 @@ impl JsonForm {
 /// Packets from tcpdump.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Tcpdump {
-    /// Interface, as tcpdump names it: eth0, or any
+    /// Interface, as tcpdump names it, such as eth0 or any
     pub(crate) interface: String,
     /// Packets to capture, as a tcpdump filter: port 14617 and host 192.0.2.1
     #[arg(value_name = "PACKETS")]
@@ -172,7 +173,7 @@ pub(crate) struct Tcpdump {
     /// Write all packets to this file as they arrive: .pcapng or .pcap
     #[arg(short, long, value_name = "FILE")]
     pub(crate) write: Option<PathBuf>,
-    /// Write a ring of this many files, FILE-00001.pcapng and so on, and delete the oldest
+    /// Write to a ring of this many files (FILE-00001.pcapng and so on), deleting the oldest
     #[arg(long, value_name = "NUMBER", requires_all = ["write", "ring_limits"],
           value_parser = clap::value_parser!(u32).range(2..=100_000))]
     pub(crate) ring: Option<u32>,
@@ -199,15 +200,15 @@ pub(crate) struct LiveCapture {
     pub(crate) knowledge: Knowledge,
     #[command(flatten)]
     pub(crate) view: View,
-    /// Write the messages to this file as they arrive, in the format of its extension; with
-    /// .pcapng or .pcap, all packets
+    /// Write the messages to this file as they arrive, in the format that its extension specifies;
+    /// with .pcapng or .pcap, write all packets
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Overwrite existing files
     #[arg(long, requires = "files")]
     pub(crate) force: bool,
-    /// Also show the packets as a page in the browser (see docs/inspect.md) [default address: a free
-    /// port of 127.0.0.1]
+    /// Also show the packets on a page in the browser (see docs/inspect.md) [default address: a free
+    /// port on 127.0.0.1]
     #[cfg(feature = "network")]
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true,
           default_missing_value = "127.0.0.1:0")]
@@ -216,7 +217,7 @@ pub(crate) struct LiveCapture {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Export {
-    /// Extract downloads from Uru file and auth connections, as they were sent
+    /// Extract downloads from Uru file and auth connections, exactly as they were sent
     #[command(after_help = "Examples:
   worldwire export files samples/uru-login.pcapng --keys samples/uru-keys.toml -o downloads
   worldwire export files game.pcapng --filter 'filename contains \"sdl\"' -o downloads")]
@@ -228,8 +229,8 @@ pub(crate) enum Export {
 
 Each message becomes a packet with the original time and addresses; the packet's comment contains the \
 message's name and values. Bytes that could not be decrypted are missing from the streams. \
-docs/wireshark.md explains how to use the file. `dissect -o NAME.pcapng` writes packets as they were \
-captured instead.")]
+docs/wireshark.md explains how to use the file. To write packets as they were captured instead, use \
+`dissect -o NAME.pcapng`.")]
     Pcapng(ExportPcapng),
     /// Write a Wireshark dissector in Lua for a family's messages
     #[command(after_help = "Examples:
@@ -238,7 +239,7 @@ captured instead.")]
   tshark -X lua_script:uru.lua -r plain.pcapng -Y 'uru.message.name == \"auth.AcctLoginRequest\"' -V
 
 The dissector is generated from the definitions that worldwire itself uses. It reads captures from \
-`export pcapng`, and unencrypted streams with \"Decode As\". The command lists messages that \
+`export pcapng` and, with \"Decode As\", unencrypted streams. The command lists the messages that \
 the dissector shows partly as bytes. Definitions with errors are reported and left out, and the exit \
 code is then 1. docs/wireshark.md explains the names of the dissector's fields.")]
     Wireshark(ExportWireshark),
@@ -246,7 +247,7 @@ code is then 1. docs/wireshark.md explains the names of the dissector's fields."
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportWireshark {
-    /// ki, mxo, tera or uru
+    /// Family: ki, mxo, tera or uru
     pub(crate) family: String,
     #[command(flatten)]
     pub(crate) data: Data,
@@ -258,13 +259,14 @@ pub(crate) struct ExportWireshark {
 pub(crate) struct ExportPcapng {
     #[command(flatten)]
     pub(crate) capture: Capture,
-    /// Write decrypted messages; anyone who has the file can read everything in them, even passwords
+    /// Write decrypted messages; anyone who has the file can read everything in them, including
+    /// passwords
     #[arg(long, required = true)]
     pub(crate) decrypted: bool,
     /// Write only matching messages; see `worldwire filter`
     #[arg(short, long, value_name = "FILTER")]
     pub(crate) filter: Option<String>,
-    /// Write only messages of this conversation
+    /// Write only messages from this conversation
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: Option<u64>,
     #[command(flatten)]
@@ -275,10 +277,10 @@ pub(crate) struct ExportPcapng {
 pub(crate) struct ExportFiles {
     #[command(flatten)]
     pub(crate) capture: Capture,
-    /// Extract only files whose request or content messages match; see `worldwire filter`
+    /// Extract only files whose request or content messages match this filter; see `worldwire filter`
     #[arg(short, long, value_name = "FILTER")]
     pub(crate) filter: Option<String>,
-    /// Extract only files of this conversation
+    /// Extract only files from this conversation
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: Option<u64>,
     /// Output directory
@@ -313,7 +315,7 @@ pub(crate) struct Follow {
     /// Number of the conversation, as listed by `worldwire stats --conversations`
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: u64,
-    /// Show only matching messages, such as 'result != 0'; see `worldwire filter`
+    /// Show only messages that match this filter, such as 'result != 0'; see `worldwire filter`
     #[arg(short, long, value_name = "FILTER", conflicts_with_all = BYTES)]
     pub(crate) filter: Option<String>,
     /// Stop after this many matching messages and notes
@@ -334,7 +336,7 @@ pub(crate) struct Follow {
     /// Write the messages in the format of `dissect --json`
     #[arg(long, conflicts_with_all = BYTES, conflicts_with = "full")]
     pub(crate) json: bool,
-    /// Same as --json, with integers of more than 53 bits as strings
+    /// Same as --json, but with integers of more than 53 bits as strings
     #[arg(long, conflicts_with_all = BYTES, conflicts_with = "full")]
     pub(crate) json_safe: bool,
     /// Dump every byte, decrypted where possible
@@ -343,8 +345,8 @@ pub(crate) struct Follow {
     /// Dump every byte as captured, without decryption
     #[arg(long)]
     pub(crate) wire: bool,
-    /// Instead of a dump, write one side's decrypted bytes or, with --wire, captured bytes; bytes that
-    /// cannot be decrypted are written as captured
+    /// Instead of a dump, write one side's decrypted bytes or, with --wire, its captured bytes; bytes
+    /// that cannot be decrypted are written as captured
     #[arg(long, value_name = "SIDE", conflicts_with = "dump")]
     pub(crate) raw: Option<SideArg>,
     #[command(flatten)]
@@ -370,7 +372,7 @@ pub(crate) enum Order {
 pub(crate) struct Stats {
     #[command(flatten)]
     pub(crate) capture: Capture,
-    /// Count only matching messages and notes, such as 'auth.*'; see `worldwire filter`
+    /// Count only messages and notes that match this filter, such as 'auth.*'; see `worldwire filter`
     #[arg(short, long, value_name = "FILTER")]
     pub(crate) filter: Option<String>,
     /// Count only the conversation with this number
@@ -391,7 +393,7 @@ pub(crate) struct Stats {
         conflicts_with = "json"
     )]
     pub(crate) sort: Order,
-    /// Print the messages of each conversation
+    /// Count the messages of each conversation separately
     #[arg(long, conflicts_with_all = ["conversations", "json"])]
     pub(crate) each: bool,
     /// Write one JSON object
@@ -410,7 +412,8 @@ pub(crate) struct Stats {
 pub(crate) struct Doctor {
     #[command(flatten)]
     pub(crate) capture: Capture,
-    /// Explain only matching messages and notes, such as 'auth.*'; see `worldwire filter`
+    /// Explain only messages and notes that match this filter, such as 'auth.*'; see
+    /// `worldwire filter`
     #[arg(short, long, value_name = "FILTER")]
     pub(crate) filter: Option<String>,
     /// Explain only the conversation with this number
@@ -423,7 +426,7 @@ pub(crate) struct Doctor {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Secrets {
-    /// Write a key file with the keys of the decrypted conversations, without the secrets of
+    /// Write a key file with the keys of the decrypted conversations, but without the secrets of
     /// servers and accounts
     #[command(after_help = "Examples:
   worldwire secrets export samples/uru-login.pcapng --keys samples/uru-keys.toml -o sessions.toml

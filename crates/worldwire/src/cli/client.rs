@@ -23,7 +23,7 @@ pub(crate) enum ClientCommand {
     /// Log in to a KI login server, manage characters, or generate load
     #[command(after_help = "\
 Steps, separated by +:
-  ping                      wait for an answer from the server
+  ping                      check that the server answers
   login                     log in with --account and the password
   token USER CK2            use the result of another login, as in -U or from `ki account token`
   validate                  reconnect with the login's result and wait to be admitted
@@ -38,9 +38,9 @@ Steps, separated by +:
   wait SECONDS              print unsolicited messages from the server
   logout                    disconnect
 
-The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks
-for it. With --count, {} in the account and in steps is replaced with the client's number, from 1. After
-enter, validate returns to the login server.
+The password comes from --password-file or the environment variable WORLDWIRE_PASSWORD; otherwise, the
+program prompts for it. With --count, {} in the account and in steps is replaced with the client's number,
+counting from 1. After `enter`, `validate` returns to the login server.
 
 Examples:
   worldwire client ki 127.0.0.1:12000 --account merle
@@ -51,7 +51,7 @@ Examples:
     #[command(after_help = format!("\
 With --account, the client runs steps, separated by +:
   login                     log in to the auth server and open a session with the margin server
-  list                      list the account's characters, as of the login
+  list                      list the account's characters as of the login
   create HANDLE             create a character and load it
   load HANDLE               load a character
   delete HANDLE             delete a character
@@ -64,18 +64,19 @@ With --account, the client runs steps, separated by +:
   wait SECONDS              print who comes and goes, and what others say and do
   leave                     jack out and end the session; the character leaves after a few seconds
 
-The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks
-for it. With --count, {{}} in the account and in steps is replaced with the client's number, from 1.
-With --compare, the views of all clients are compared with the server's after the last step.
+The password comes from --password-file or the environment variable WORLDWIRE_PASSWORD; otherwise, the
+program prompts for it. With --count, {{}} in the account and in steps is replaced with the client's
+number, counting from 1. With --compare, the views of all clients are compared with the server's after
+the last step.
 
 Emotes:
 {}
 
-Without --account, the client enters an open world. It gets views of everything near its character and
-walks around until --seconds have passed. If its connection ends, it prints the reason and reconnects.
-With --compare, it asks the server's status page what it should see: once the world has settled, its
-views must match the answer, even on a bad network. --loss, --delay, --reorder and --duplicate simulate
-a bad network in both directions.
+Without --account, the client enters an open world. It receives views of everything near its character
+and walks around for the number of seconds that --seconds specifies. If its connection ends, it prints
+the reason and reconnects. With --compare, it asks the server's status page what it should see: once the
+world has settled, its views must match the answer, even on a bad network. --loss, --delay, --reorder and
+--duplicate simulate a bad network in both directions.
 
 Examples:
   worldwire client mxo mxo --account neo login + create Neo + enter + say Whoa. + wait 5 + leave
@@ -87,14 +88,15 @@ Examples:
 
 /// The help after the list of steps.
 const URU_HELP: &str = "
-A NODE is an ID, `player` for the player's own node, or `made` for the last node created. An INSTANCE
-is a UUID, or a number, which stands for the UUID that ends with it. A GAME is blue-spiral, heek, var-sync, marker,
-tic-tac-toe or climbing-wall. Steps in a game apply to the game of that type that you joined last.
+A NODE is an ID, `player` for the player's own node, or `made` for the last node created. An INSTANCE is
+a UUID, or a number, which stands for the UUID that ends with it. A GAME is blue-spiral, heek, var-sync,
+marker, tic-tac-toe or climbing-wall. Steps in a game apply to the game of that type that you joined last.
 
-The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks
-for it. With --count, the steps up to the login, or up to the word `again`, run once, and the others
-repeat, with a pause after each failure; {} in the account and in steps is replaced with the client's
-number, from 1. The server may limit connections from one address.
+The password comes from --password-file or the environment variable WORLDWIRE_PASSWORD; otherwise, the
+program prompts for it. With --count, the steps up to the login, or up to the word `again`, run once, and
+the remaining steps repeat, with a pause after each failure; {} in the account and in steps is replaced
+with the client's number, counting from 1. The server may limit the number of connections from one
+address.
 
 Examples:
   worldwire client uru shard --account ann@example.org
@@ -150,7 +152,8 @@ pub(crate) struct ClientUru {
     /// Time limit for each answer from the server
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) patience: u64,
-    /// If the shard's keys are unknown, log in unencrypted, even to another machine
+    /// If the shard's keys are unknown, log in without encryption, even to a shard on another
+    /// machine
     #[arg(long)]
     pub(crate) plain: bool,
 }
@@ -169,8 +172,8 @@ pub(crate) struct ClientMxo {
     /// Read the password from the first line of a file; - is standard input
     #[arg(long, value_name = "FILE", requires = "account")]
     pub(crate) password_file: Option<PathBuf>,
-    /// The server's public key [default: pubkey.dat in the server's directory, otherwise whatever key
-    /// the server sends]
+    /// The server's public key [default: pubkey.dat in the server's directory, or else whatever key the
+    /// server sends]
     #[arg(long, value_name = "FILE", requires = "account")]
     pub(crate) pubkey: Option<PathBuf>,
     /// Address of the margin server [default: port 10000 on the auth server's host]
@@ -200,7 +203,7 @@ pub(crate) struct ClientMxo {
     /// The tables of game objects that the server uses: files or directories
     #[arg(short, long, value_name = "PATH")]
     pub(crate) data: Vec<PathBuf>,
-    /// Share of datagrams to lose
+    /// Share of datagrams to drop
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
     pub(crate) loss: f64,
     /// Share of datagrams to duplicate

@@ -50,7 +50,8 @@ pub(crate) struct Decode {
 #[derive(Debug, Args)]
 #[command(mut_arg("from", |arg| {
     arg.help(
-        "Sender of the message, for codecs whose messages differ by side, if the JSON does not name it",
+        "Side that sent the message, for codecs whose messages differ by side; used if the JSON does not \
+         name the side",
     )
 }))]
 pub(crate) struct Encode {
@@ -79,11 +80,11 @@ pub(crate) struct Encode {
 
 #[derive(Debug, Args)]
 pub(crate) struct Codecs {
-    /// Codec to describe, or family whose codecs to list
+    /// Codec to describe, or a family, to list its codecs
     pub(crate) name: Option<String>,
     /// Describe only this message or class of the codec, by name or number
     pub(crate) entry: Option<String>,
-    /// Write one JSON object per codec; with ENTRY, per message or class
+    /// Write one JSON object per codec; with ENTRY, one per message or class
     #[arg(long)]
     pub(crate) json: bool,
 }

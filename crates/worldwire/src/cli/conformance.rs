@@ -14,10 +14,10 @@ pub(crate) struct ConformanceArguments {
         value_name = "PROGRAM"
     )]
     pub(crate) program: Vec<String>,
-    /// Vector files: files or directories; can be repeated
+    /// Vectors: files or directories; can be repeated
     #[arg(long, value_name = "PATH", default_value = "vectors")]
     pub(crate) vectors: Vec<PathBuf>,
-    /// Seconds to wait for an answer
+    /// Time limit for each answer
     #[arg(long, value_name = "SECONDS", default_value_t = 10,
           value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) timeout: u64,

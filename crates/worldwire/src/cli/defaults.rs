@@ -9,7 +9,7 @@ use crate::settings::{Setting, Settings, Sources, traffic};
 /// The settings for a command line.
 ///
 /// # Errors
-/// If a settings file or variable has mistakes.
+/// If a settings file or an environment variable contains errors.
 pub(super) fn settings(matches: &ArgMatches) -> Result<Settings, Failure> {
     if matches.get_flag("no_settings") {
         return Ok(Settings::default());
@@ -95,7 +95,7 @@ fn reads_traffic(path: &[String]) -> bool {
 }
 
 /// Whether a setting is the default of the command's option with that name. In other commands,
-/// options of these names have different meanings.
+/// options with these names have different meanings.
 fn takes(path: &[String], setting: Setting) -> bool {
     if !setting.is_of_reading() {
         return true;

@@ -14,16 +14,16 @@ pub(crate) struct DiffArguments {
     pub(crate) after: PathBuf,
     #[command(flatten)]
     pub(crate) knowledge: Knowledge,
-    /// Compare only matching messages, such as 'auth.*'; see `worldwire filter`
+    /// Compare only messages that match this filter, such as 'auth.*'; see `worldwire filter`
     #[arg(short, long, value_name = "FILTER")]
     pub(crate) filter: Option<String>,
     /// Compare only the conversation with this number in both captures
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: Option<u64>,
-    /// Compare the matching message with this number, from 1, in both captures
+    /// Compare the matching message with this number, counted from 1, in both captures
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) message: Option<u64>,
-    /// Ignore fields whose paths end in one of these; * stands for any part of a name:
+    /// Ignore fields whose paths end in one of these names; * matches any part of a name:
     /// transId,auth.AcctLoginRequest.challenge,m_*Time
     #[arg(long, value_name = "FIELD,...", value_delimiter = ',')]
     pub(crate) ignore: Vec<String>,

@@ -35,7 +35,7 @@ pub(crate) struct Extcap {
     /// Packets to capture, as a tcpdump filter
     #[arg(long = "extcap-capture-filter", value_name = "PACKETS")]
     pub(crate) packets: Option<String>,
-    /// The network interface to capture, as tcpdump names it
+    /// The network interface to capture on, as tcpdump names it
     #[arg(long, value_name = "NAME")]
     pub(crate) network: Option<String>,
     /// The recording to read while it grows

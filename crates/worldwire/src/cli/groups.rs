@@ -1,4 +1,4 @@
-//! The groups of commands in the top help.
+//! The groups of commands in the top-level help.
 
 use std::fmt::Write as _;
 
@@ -6,11 +6,8 @@ use clap::Command;
 
 /// Headings, and the commands below them.
 const GROUPS: [(&str, &[&str]); 5] = [
-    (
-        "Read captures",
-        &["dissect", "inspect", "follow", "stats", "doctor", "diff", "filter", "capture"],
-    ),
-    ("Export from captures", &["export", "extcap", "sanitize", "secrets"]),
+    ("Captures", &["dissect", "inspect", "follow", "stats", "doctor", "diff", "filter", "capture"]),
+    ("Exports from captures", &["export", "extcap", "sanitize", "secrets"]),
     ("Single messages and files", &["decode", "encode", "codecs", "codegen", "conformance"]),
     ("Live traffic", &["serve", "client", "proxy", "replay", "mods"]),
     ("Worlds", &["ki", "mxo", "tera", "uru"]),
@@ -107,6 +104,6 @@ mod tests {
         command.build();
         let text = anstream::adapter::strip_str(&list(&command, 60)).to_string();
         assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
-        assert!(text.starts_with("Read captures:\n  dissect"), "{text}");
+        assert!(text.starts_with("Captures:\n  dissect"), "{text}");
     }
 }

@@ -14,13 +14,13 @@ use crate::output::{Failure, reason, say, terminal_width};
 /// Replaces the spaces at which lines must not be wrapped; printed as a space.
 const NO_BREAK: &str = "\u{a0}";
 
-/// Why a command of the manual may be missing.
+/// Why a command that the manual describes may be missing.
 #[cfg(not(feature = "network"))]
 const WITHOUT_NETWORK: &str = "\nThis program was built without the feature `network`: it has no servers and \
                                no commands to manage them, no clients, proxies or browser pages, and \
                                no `worldwire uru`.";
 
-/// Parses the command line, with the defaults from variables and settings files. Exits after
+/// Parses the command line, with the defaults from environment variables and settings files. Exits after
 /// printing help, the version or a usage error.
 ///
 /// # Errors
@@ -51,7 +51,8 @@ fn arguments(mut arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// The error with help that is prepared for wrapping. Commands that print no help start faster without it.
+/// The error, with its help prepared for wrapping. Commands that print no help start faster without
+/// this step.
 fn prepared(error: clap::Error, words: &[OsString]) -> clap::Error {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
@@ -66,7 +67,7 @@ fn command() -> Command {
     grouped(laid_out(Cli::command()), width())
 }
 
-/// The width of the help, as clap finds it.
+/// The width of the help, as clap determines it.
 fn width() -> usize {
     const WIDEST: usize = 100;
     let columns = || std::env::var("COLUMNS").ok()?.parse().ok();

@@ -20,8 +20,8 @@ pub(crate) struct Inspect {
     /// Show packets as they are appended to the file
     #[arg(id = "growing", long = "growing")]
     pub(crate) is_growing: bool,
-    /// Let the page edit game objects, and save changed copies of a KI archive and its files as new
-    /// files in the archive's directory
+    /// Allow the page to edit game objects and to save changed copies of a KI archive and its files
+    /// as new files in the archive's directory
     #[arg(long)]
     pub(crate) edit: bool,
     /// Open the page in the default browser; needs a terminal

@@ -26,7 +26,7 @@ pub(crate) enum KiCommand {
   worldwire ki string-id --find 996708736
   worldwire ki string-id --find 0x4cb232f6 85019234 --types types.json --in Root.wad
 
---find compares IDs with string IDs, djb2 hashes, and the property hashes of type lists. --in adds file
+--find compares IDs with string IDs, djb2 hashes, and the property hashes in type lists. --in adds file
 names, the lines of .lang and other text files and, with --types, all text in game objects.")]
     StringId(KiStringId),
     /// Build or explain a command line for the graphical client
@@ -77,7 +77,7 @@ in a list. The command searches BINd files and XML objects.")]
 
 #[derive(Debug, Args)]
 pub(crate) struct KiFind {
-    /// Archives, directories, files, patterns with * and **; ARCHIVE/NAME is one file in an
+    /// Archives, directories, files, or patterns with * and **; ARCHIVE/NAME is one file in an
     /// archive; - is standard input
     #[arg(required = true)]
     pub(crate) inputs: Vec<PathBuf>,
@@ -90,7 +90,7 @@ pub(crate) struct KiFind {
     /// Write JSON lines
     #[arg(long)]
     pub(crate) json: bool,
-    /// Same as --json, with integers of more than 53 bits as strings
+    /// Same as --json, but with integers of more than 53 bits as strings
     #[arg(long)]
     pub(crate) json_safe: bool,
     /// Number of threads, up to 256; 0 uses all cores
@@ -100,13 +100,13 @@ pub(crate) struct KiFind {
 
 #[derive(Debug, Args)]
 pub(crate) struct KiStringId {
-    /// Texts
+    /// Text to convert to a string ID or hash
     #[arg(value_name = "TEXT", required_unless_present = "find")]
     pub(crate) texts: Vec<String>,
     /// Compute djb2 hashes, which are part of property hashes and serve as class tags in Pirate101
     #[arg(long, conflicts_with = "find")]
     pub(crate) djb2: bool,
-    /// Compute property hashes for this type; the texts are property names
+    /// Compute property hashes for this type; each TEXT is the name of a property
     #[arg(long, value_name = "TYPE", conflicts_with_all = ["find", "djb2"])]
     pub(crate) property: Option<String>,
     /// Find all known words that have this ID or hash
@@ -118,10 +118,10 @@ pub(crate) struct KiStringId {
     /// Message definitions whose names are added as words: XML files or directories
     #[arg(short, long, value_name = "PATH", requires = "find")]
     pub(crate) data: Vec<PathBuf>,
-    /// Type list whose classes and properties are added; later ones override earlier ones
+    /// Type list whose classes and properties are added as words; later ones override earlier ones
     #[arg(short, long, value_name = "LIST", requires = "find")]
     pub(crate) types: Vec<PathBuf>,
-    /// Archives, directories and files whose names and text are added
+    /// Archives, directories and files whose names and text are added as words
     #[arg(long = "in", value_name = "PATH", num_args = 1.., requires = "find")]
     pub(crate) inside: Vec<PathBuf>,
     /// Write JSON lines
@@ -137,10 +137,11 @@ pub(crate) enum KiDml {
   worldwire ki dml list Root.wad
   worldwire ki dml list LOGIN Messages/")]
     List {
-        /// List only the messages of this service, by name or number; a path is read as with --data
+        /// List only the messages of this service, by name or number; a path is treated like one given
+        /// with --data
         #[arg(value_name = "SERVICE|PATH")]
         named: Vec<String>,
-        /// Message XML: files, directories, archives; ARCHIVE/NAME is one file in an archive
+        /// Message XML: files, directories or archives; ARCHIVE/NAME is one file in an archive
         #[arg(short, long, value_name = "PATH")]
         data: Vec<PathBuf>,
         /// Write JSON lines
@@ -157,7 +158,7 @@ pub(crate) enum KiDml {
         message: String,
         /// Message XML, as with --data
         paths: Vec<PathBuf>,
-        /// Message XML: files, directories, archives; ARCHIVE/NAME is one file in an archive
+        /// Message XML: files, directories or archives; ARCHIVE/NAME is one file in an archive
         #[arg(short, long, value_name = "PATH")]
         data: Vec<PathBuf>,
         /// Write JSON
@@ -170,11 +171,11 @@ pub(crate) enum KiDml {
   worldwire ki dml check Root.wad
   worldwire ki dml check GameMessages.xml --strict")]
     Check {
-        /// Files, directories, archives, patterns with * and **; ARCHIVE/NAME is one file in an
+        /// Files, directories, archives, or patterns with * and **; ARCHIVE/NAME is one file in an
         /// archive; - is standard input
         #[arg(required = true)]
         paths: Vec<PathBuf>,
-        /// Report even quirks as errors, although a client's loader accepts them
+        /// Treat quirks as errors, even though a client's loader accepts them
         #[arg(long)]
         strict: bool,
     },
@@ -184,14 +185,14 @@ pub(crate) enum KiDml {
     Fit {
         /// SERVICE.MESSAGE, by names or numbers
         message: String,
-        /// Payloads, without the header: files, directories, archives, patterns with * and **;
+        /// Payloads, without the header: files, directories, archives, or patterns with * and **;
         /// ARCHIVE/NAME is one file in an archive; - is standard input [default: -]
         #[arg(conflicts_with = "hex")]
         files: Vec<PathBuf>,
         /// Payload as hexadecimal digits
         #[arg(long, value_name = "STRING")]
         hex: Option<String>,
-        /// Message XML: files, directories, archives; ARCHIVE/NAME is one file in an archive
+        /// Message XML: files, directories or archives; ARCHIVE/NAME is one file in an archive
         #[arg(short, long, value_name = "PATH")]
         data: Vec<PathBuf>,
     },
@@ -202,7 +203,7 @@ pub(crate) enum KiDml {
   worldwire ki dml table LatestFileList.bin --to csv --table Base -o base.csv
   worldwire ki dml table files.json --to bin -o LatestFileList.bin")]
     Table {
-        /// Tables as binary, XML, JSON or CSV; an archive or a directory with such a file;
+        /// Tables as binary, XML, JSON or CSV, or an archive or directory that contains such a file;
         /// ARCHIVE/NAME is one file in an archive; - is standard input
         file: PathBuf,
         /// Output format
@@ -211,7 +212,7 @@ pub(crate) enum KiDml {
         /// Table to write as CSV
         #[arg(long, value_name = "NAME")]
         table: Option<String>,
-        /// In JSON, write integers of more than 53 bits as strings
+        /// In JSON output, write integers of more than 53 bits as strings
         #[arg(long)]
         json_safe: bool,
         #[command(flatten)]
@@ -222,7 +223,7 @@ pub(crate) enum KiDml {
 /// Forms of DML tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KiTableForm {
-    /// JSON, which holds everything
+    /// JSON, which preserves everything
     Json,
     /// One table as comma-separated values
     Csv,
@@ -242,7 +243,7 @@ pub(crate) struct KiClientArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiOp {
-    /// Describe a class of a type list, or list classes
+    /// Describe a class in a type list, or list classes
     #[command(after_help = "Examples:
   worldwire ki op types samples/ki-types.json
   worldwire ki op types samples/ki-types.json 'class MadeUpPet'
@@ -256,11 +257,11 @@ pub(crate) enum KiOp {
         /// Type list
         #[arg(required = true)]
         list: Option<PathBuf>,
-        /// Class to describe, by hash or name, with or without `class`; or part of a name or a pattern
-        /// with * and ? to list classes
+        /// Class to describe, by hash or name, with or without `class`; or, to list classes, part of a
+        /// name or a pattern with * and ?
         class: Option<String>,
         /// List only the classes of the objects in these archives, directories and files, with the
-        /// number of objects
+        /// number of objects per class
         #[arg(long, value_name = "PATH", num_args = 1..)]
         used_in: Vec<PathBuf>,
         /// Another type list; overrides the earlier ones
@@ -277,8 +278,8 @@ pub(crate) enum KiOp {
   worldwire ki op decode pet.xml --types types.json --json-safe | jq .object.m_name
   worldwire ki op decode blob.bin --types types.json --shallow --mask 0x18 --to text --bytes
 
-BINd files are detected and contain their own flags. In directories and archives, all BINd files are
-decoded. Without an output directory, several files are written as one JSON object per line.
+BINd files are detected automatically and contain their own flags. In directories and archives, all BINd
+files are decoded. Without an output directory, several files are written as one JSON object per line.
 
 jq, JavaScript and similar programs store numbers as doubles and change integers of more than 53 bits.
 --json-safe writes these integers as strings.")]
@@ -303,7 +304,7 @@ are skipped. Extracted objects that have not been changed are also skipped unles
 
 #[derive(Debug, Args)]
 pub(crate) struct KiOpGuess {
-    /// Objects: files, directories, archives, patterns with * and **; ARCHIVE/NAME is one file in
+    /// Objects: files, directories, archives, or patterns with * and **; ARCHIVE/NAME is one file in
     /// an archive; - is standard input [default: -]
     #[arg(conflicts_with = "hex")]
     pub(crate) inputs: Vec<PathBuf>,
@@ -358,7 +359,7 @@ pub(crate) struct KiStream {
 
 #[derive(Debug, Args)]
 pub(crate) struct KiOpDecode {
-    /// Files, directories, archives, patterns with * and **; ARCHIVE/NAME is one file in an
+    /// Files, directories, archives, or patterns with * and **; ARCHIVE/NAME is one file in an
     /// archive; - is standard input
     #[arg(required = true)]
     pub(crate) inputs: Vec<PathBuf>,
@@ -370,18 +371,18 @@ pub(crate) struct KiOpDecode {
     /// Output format
     #[arg(long, value_name = "FORM", default_value = "json")]
     pub(crate) to: KiObjectForm,
-    /// In text, show the position of every value
+    /// In text output, show the position of every value
     #[arg(long)]
     pub(crate) bytes: bool,
-    /// In text, show the text for codes like Items_31939071, from locale files, archives,
+    /// In text output, show the text for codes such as Items_31939071, from locale files, archives or
     /// directories
     #[arg(long, value_name = "PATH")]
     pub(crate) lang: Vec<PathBuf>,
-    /// In JSON, write integers of more than 53 bits as strings
+    /// In JSON output, write integers of more than 53 bits as strings
     #[arg(long)]
     pub(crate) json_safe: bool,
-    /// Reject objects with more values than 4096 plus this many per byte; only compressed objects
-    /// can have more than 8 per byte
+    /// Reject objects with more than 4096 values plus this many per byte; only compressed objects can
+    /// have more than 8 values per byte
     #[arg(long, value_name = "NUMBER", default_value_t = Limits::DEFAULT.values_per_byte)]
     pub(crate) values_per_byte: u64,
     /// Skip existing files
@@ -396,7 +397,7 @@ pub(crate) struct KiOpDecode {
 
 #[derive(Debug, Args)]
 pub(crate) struct KiOpEncode {
-    /// Files, directories, patterns with * and **; - is standard input
+    /// Files, directories, or patterns with * and **; - is standard input
     #[arg(required = true)]
     pub(crate) inputs: Vec<PathBuf>,
     /// Type list; can be repeated; later ones override earlier ones
@@ -404,8 +405,8 @@ pub(crate) struct KiOpEncode {
     pub(crate) types: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) stream: KiStream,
-    /// Write this form [default: the one recorded in the input; otherwise a BINd file, or a bare
-    /// stream if a stream option is given]
+    /// Form to write [default: the one recorded in the input; otherwise a BINd file, or a bare stream
+    /// if a stream option is given]
     #[arg(long, value_name = "FORM")]
     pub(crate) form: Option<KiStreamForm>,
     /// Also encode extracted objects that have not been changed
@@ -436,7 +437,7 @@ pub(crate) enum KiStreamForm {
 /// Forms of decoded objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KiObjectForm {
-    /// JSON, which holds everything
+    /// JSON, which preserves everything
     Json,
     /// XML, as clients use it
     Xml,

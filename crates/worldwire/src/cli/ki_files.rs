@@ -10,7 +10,7 @@ use super::Target;
 /// Selects files of a format.
 #[derive(Debug, Args)]
 pub(crate) struct KiPaths {
-    /// Files, archives, directories
+    /// Files, archives or directories
     #[arg(required = true)]
     pub(crate) paths: Vec<PathBuf>,
 }
@@ -53,8 +53,8 @@ pub(crate) enum KiNav {
   worldwire ki nav route samples/ki-zone.wad 0 3
   worldwire ki nav route samples/ki-zonemap.nav MadeUp/MU_Hub OT_Hub
 
-Within a zone, the path is shortest by distance; between zones, by the number of links. The last part of
-a zone's name is enough.")]
+Paths within a zone are compared by distance, and paths between zones by number of links. The last part
+of a zone's name is enough.")]
     Route {
         /// File, possibly as ARCHIVE/NAME, or an archive or directory that contains one
         path: PathBuf,
@@ -94,7 +94,7 @@ pub(crate) enum KiBcd {
     #[command(after_help = "Example:
   worldwire ki bcd stats samples/ki-zone.wad")]
     Stats {
-        /// Files, archives, directories
+        /// Files, archives or directories
         #[arg(required = true)]
         paths: Vec<PathBuf>,
         /// Write JSON lines
@@ -114,7 +114,7 @@ In the output, y is up. Rays and planes are left out.")]
     Export {
         /// File, possibly as ARCHIVE/NAME, or an archive or directory that contains one
         path: PathBuf,
-        /// Output format [default: by the extension of the output file, otherwise glTF]
+        /// Output format [default: that of the output file's extension, otherwise glTF]
         #[arg(long, value_name = "FORM")]
         to: Option<KiMeshForm>,
         #[command(flatten)]
@@ -125,7 +125,7 @@ In the output, y is up. Rays and planes are left out.")]
 /// Forms of 3D files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KiMeshForm {
-    /// glTF 2.0 in one file, with material and flags of each collision
+    /// glTF 2.0 in one file, with the material and flags of each collision
     Gltf,
     /// Wavefront OBJ
     Obj,
@@ -156,7 +156,7 @@ pub(crate) enum KiLang {
     Find {
         /// String to find in text, codes and comments; can also be the last argument
         text: String,
-        /// Locale files, archives, directories
+        /// Locale files, archives or directories
         #[arg(required = true)]
         paths: Vec<PathBuf>,
         /// Write JSON lines
@@ -190,7 +190,7 @@ pub(crate) enum KiLang {
     #[command(after_help = "Example:
   worldwire ki lang csv Locale/English/ -o english.csv")]
     Csv {
-        /// Locale files, archives, directories
+        /// Locale files, archives or directories
         #[arg(required = true)]
         paths: Vec<PathBuf>,
         #[command(flatten)]
@@ -201,7 +201,7 @@ pub(crate) enum KiLang {
   worldwire ki lang po Locale/English/ -o game.po
   worldwire ki lang po Locale/English/ --translation Locale/German/ -o german.po")]
     Po {
-        /// Locale files, archives, directories
+        /// Locale files, archives or directories
         #[arg(required = true)]
         paths: Vec<PathBuf>,
         /// Files in another language whose text becomes the translations
@@ -212,7 +212,7 @@ pub(crate) enum KiLang {
     },
 }
 
-/// The source of texts.
+/// The source of localised text.
 #[derive(Debug, Args)]
 pub(crate) struct KiLangSource {
     /// Locale files, archives or directories that contain the text
@@ -227,7 +227,7 @@ pub(crate) enum KiFiles {
   worldwire ki files list samples/ki-files.bin
   worldwire ki files list LatestFileList.bin --prefix http://patch.example/r1 --folder Wizard101/
 
-With --folder, each file is marked current, different or missing, by size and CRC.")]
+With --folder, each file is marked as current, different or missing, based on its size and CRC.")]
     List {
         /// LatestFileList as binary, XML, JSON or CSV; - is standard input
         list: PathBuf,
@@ -245,7 +245,7 @@ With --folder, each file is marked current, different or missing, by size and CR
     #[command(after_help = "Example:
   worldwire ki files diff old/LatestFileList.bin new/LatestFileList.bin
 
-The exit code is 1 if they differ.")]
+The exit code is 1 if the revisions differ.")]
     Diff(KiListDiff),
     /// Print the URLs of a revision, one per line
     #[command(after_help = "Examples:
@@ -256,7 +256,7 @@ With --folder, only the URLs of different or missing files are printed.")]
     Urls {
         /// LatestFileList as binary, XML, JSON or CSV; - is standard input
         list: PathBuf,
-        /// URL prefix of the names
+        /// URL prefix for the names
         #[arg(long, value_name = "URL")]
         prefix: String,
         /// Skip files that are current in this directory
@@ -267,7 +267,7 @@ With --folder, only the URLs of different or missing files are printed.")]
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiTypesAction {
-    /// Merge type lists into one, in the format that other programs read
+    /// Merge type lists into one, in the format that other programs use
     #[command(after_help = "Examples:
   worldwire ki op types convert old.json -o types.json
   worldwire ki op types convert a.json b.json --list-version 1 -o merged.json")]
@@ -275,7 +275,7 @@ pub(crate) enum KiTypesAction {
         /// Type lists; later ones override earlier ones
         #[arg(required = true)]
         lists: Vec<PathBuf>,
-        /// Version: 2 stores classes by hash, 1 by name
+        /// Version of the format: 2 stores classes by hash, 1 by name
         #[arg(long, value_name = "NUMBER", default_value_t = 2,
               value_parser = clap::value_parser!(u8).range(1..=2))]
         list_version: u8,
@@ -286,6 +286,6 @@ pub(crate) enum KiTypesAction {
     #[command(after_help = "Example:
   worldwire ki op types diff old.json new.json
 
-The exit code is 1 if they differ.")]
+The exit code is 1 if the lists differ.")]
     Diff(KiListDiff),
 }

@@ -11,7 +11,7 @@ use super::{Confirmation, NewPassword};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiServerCommand {
-    /// Manage accounts of a login server, whether or not it is running
+    /// Manage accounts on a login server, whether or not it is running
     #[command(subcommand, arg_required_else_help = true)]
     Account(KiAccount),
     /// Make a running login server's sessions stale so that clients accept new ones
@@ -20,7 +20,7 @@ pub(crate) enum KiServerCommand {
   worldwire ki refresh merle --server /srv/login
 
 The server answers each client's next message with a new session offer, and the client resends the
-message. The signal SIGUSR1 does the same for all clients.")]
+message. Sending the server the signal SIGUSR1 has the same effect for all clients.")]
     Refresh(KiRefresh),
 }
 
@@ -107,7 +107,7 @@ pub(crate) enum KiAccount {
         #[command(flatten)]
         server: KiServer,
     },
-    /// Create a login token for the client's -U, as a web page that starts the game does
+    /// Create a login token for the client's -U option, as a web page that starts the game does
     #[command(after_help = "Example:
   worldwire ki account token merle
 
@@ -137,8 +137,8 @@ pub(crate) struct ServeKi {
     /// Address to listen on [default: 127.0.0.1:12000]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
-    /// Show connections, figures and the log as a page in the browser (see docs/inspect.md) [default
-    /// address: a free port of 127.0.0.1]
+    /// Show connections, figures and the log on a page in the browser (see docs/inspect.md) [default
+    /// address: a free port on 127.0.0.1]
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true,
           default_missing_value = "127.0.0.1:0")]
     pub(crate) inspect: Option<SocketAddr>,
@@ -149,8 +149,8 @@ pub(crate) struct ServeKi {
     /// in here; can be repeated
     #[arg(long, value_name = "FOLDER")]
     pub(crate) other_server: Vec<PathBuf>,
-    /// Address that clients are told to connect to: a name or an IP address [default: that of
-    /// --listen]
+    /// Address that clients are told to connect to: a name or an IP address [default: the --listen
+    /// address]
     #[arg(long, value_name = "HOST", value_parser = ki_host)]
     pub(crate) public_address: Option<String>,
     /// Address of the status page [default: 127.0.0.1:12080]
@@ -180,10 +180,10 @@ pub(crate) struct ServeKi {
     /// Refuse logins from the machine with this MachineID; can be repeated
     #[arg(long, value_name = "ID")]
     pub(crate) ban_machine: Vec<u64>,
-    /// Append the secrets of logins to a key file, for decrypting captures
+    /// Append login secrets to a key file, for decrypting captures
     #[arg(long, value_name = "FILE")]
     pub(crate) secrets: Option<PathBuf>,
-    /// Wait while another process serves the accounts and take over when it fails or stops; needs
+    /// Wait while another process serves the accounts, and take over when it fails or stops; needs
     /// PostgreSQL
     #[arg(long)]
     pub(crate) standby: bool,
@@ -215,7 +215,7 @@ pub(crate) struct ClientKi {
     /// Read the password from the first line of a file; - is standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
-    /// Use UDP, even to zones; lost datagrams are not resent
+    /// Use UDP, including for connections to zones; lost datagrams are not resent
     #[arg(long)]
     pub(crate) udp: bool,
     /// MachineID to send

@@ -93,8 +93,8 @@ pub(crate) use wad::*;
     propagate_version = true,
     arg_required_else_help = true,
     after_help = "Results go to standard output, everything else to standard error.\n\
-                  Exit codes: 0 success, 1 problems in the input, or a name or number that does not \
-                  exist, 2 failure to run, 130 interrupted.\n\n\
+                  Exit codes: 0 success; 1 problems in the input, or a name or number that does not \
+                  exist; 2 failure to run; 130 interrupted.\n\n\
                   Example:\n  worldwire dissect samples/uru-login.pcapng --keys samples/uru-keys.toml"
 )]
 pub(crate) struct Cli {
@@ -104,7 +104,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Options of every command.
+/// Options that all commands share.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Common {
     /// Colour the output
@@ -113,22 +113,22 @@ pub(crate) struct Common {
     /// Print only results and errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// Use this profile of worldwire.toml instead of those that match the traffic
+    /// Use this profile from worldwire.toml instead of the profiles that match the traffic
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) profile: Option<String>,
-    /// Ignore settings: all worldwire.toml files, and variables such as WORLDWIRE_KEYS
+    /// Ignore all settings: worldwire.toml files, and environment variables such as WORLDWIRE_KEYS
     #[arg(long, global = true, conflicts_with = "profile")]
     pub(crate) no_settings: bool,
     /// Log to standard error at this level (error to trace), or at different levels for parts of the
     /// program: warn,worldwire_net=debug
     #[arg(long, global = true, value_name = "LEVEL", value_parser = log_level)]
     pub(crate) log: Option<String>,
-    /// The settings from variables and files.
+    /// The settings from environment variables and files.
     #[arg(skip)]
     pub(crate) settings: Settings,
 }
 
-/// Accepts the levels that the log accepts.
+/// Accepts any level that the log accepts.
 fn log_level(text: &str) -> Result<String, String> {
     log_filter(text).map(|_| text.to_owned())
 }
@@ -145,12 +145,12 @@ pub(crate) enum Color {
     Never,
 }
 
-/// The help of the filter language.
+/// The help text for the filter language.
 pub(crate) const FILTERS: &str = include_str!("filter.txt");
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show the messages of a capture
+    /// Show the messages in a capture
     #[command(after_help = "Examples:
   worldwire dissect samples/uru-login.pcapng --keys samples/uru-keys.toml
   worldwire dissect game.pcapng --keys keys.toml --filter 'result != 0'
@@ -160,13 +160,14 @@ pub(crate) enum Command {
   worldwire dissect game.pcapng --keys keys.toml --fields date,auth.AcctLoginRequest.accountName --csv
   tcpdump --immediate-mode -U -w - port 14617 | worldwire dissect - --keys keys.toml --json
 
-`worldwire filter` explains filters.")]
+`worldwire filter` explains the filter language.")]
     Dissect(Dissect),
     #[cfg(feature = "network")]
     /// Show a capture, or a KI archive, in the browser
     #[command(after_help = "\
-The command prints the page's address, which contains a token: only clients that have it can open the page. Ctrl-C
-stops the program. Bookmarks and notes are saved next to the capture, in FILE.worldwire-notes.json.
+The command prints the page's address, which contains a token; a browser needs the token to open the
+page. Press Ctrl-C to stop the program. Bookmarks and notes are saved next to the capture, in
+FILE.worldwire-notes.json.
 
 Examples:
   worldwire inspect game.pcapng --keys keys.toml
@@ -174,7 +175,7 @@ Examples:
   worldwire inspect game.pcapng --data definitions/ --listen 127.0.0.1:8080
   worldwire inspect Root.wad --data types.json --edit")]
     Inspect(Inspect),
-    /// Show one conversation as a dialogue, or every byte of it
+    /// Show one conversation as a dialogue, or dump all its bytes
     #[command(after_help = "Examples:
   worldwire follow samples/uru-login.pcapng --keys samples/uru-keys.toml --stream 1
   worldwire follow game.pcapng --keys keys.toml --stream 3 --full --filter 'result != 0'
@@ -192,7 +193,7 @@ The server's messages are indented.")]
   worldwire capture eth0 port 14617 --write night.pcapng --ring 24 --ring-time 1h --stop-after 24h
 
 This command runs tcpdump, or Wireshark's dumpcap if tcpdump is not installed. You need the \
-privileges that they require. PACKETS is a filter in tcpdump's language.")]
+privileges that they require. PACKETS is a tcpdump filter.")]
     Capture(LiveCapture),
     /// Export messages and dissectors for Wireshark, or downloaded files
     #[command(subcommand, arg_required_else_help = true)]
@@ -211,10 +212,10 @@ of its extcap directories: see docs/wireshark.md.")]
   worldwire filter 'auth.* and result != 0'
   worldwire filter 'S_CHAT and message contains \"hi\"' --data definitions/
 
-With FILTER, the command prints \"valid\". If the filter has syntax errors or unknown names of messages or \
-fields, the command reports them instead and exits with code 1.")]
+With FILTER, the command checks the filter and prints \"valid\". If the filter has syntax errors or unknown \
+message or field names, the command reports them instead and exits with code 1.")]
     Filter(FilterArguments),
-    /// Summarise the conversations and messages of a capture
+    /// Summarise the conversations and messages in a capture
     #[command(after_help = "Examples:
   worldwire stats samples/uru-login.pcapng --keys samples/uru-keys.toml
   worldwire stats game.pcapng --keys keys.toml --filter 'auth.*' --top 20
@@ -240,8 +241,8 @@ differences, 1 differences or unreadable parts, 2 failure to run.")]
   worldwire sanitize samples/uru-login.pcapng --keys samples/uru-keys.toml -o shared.pcapng
   worldwire sanitize game.pcapng --keys keys.toml --data definitions/ -o shared.pcapng --seed 7
 
-The new capture contains new keys, so it can be read without --keys. If messages cannot be decoded \
-completely, they are omitted and reported, and the exit code is 1. Times and numbers are kept, except for \
+The new capture contains new keys, so you can read it without --keys. Messages that cannot be decoded \
+completely are omitted and reported, and the exit code is then 1. Times and numbers are kept, except for \
 the IDs of accounts, players, characters, vault nodes and computers.")]
     Sanitize(SanitizeArguments),
     /// Export session keys
@@ -277,8 +278,8 @@ the IDs of accounts, players, characters, vault nodes and computers.")]
   worldwire conformance --vectors vectors/uru ./my-codec
   worldwire conformance --vectors vectors/ki/frames.json python3 docs/examples/conformance.py worldwire
 
-Your program reads questions from standard input and writes answers to standard output, as lines of JSON: \
-see docs/conformance.md. The exit code is 1 if a vector fails.")]
+Your program reads questions from standard input and writes answers to standard output, as JSON lines: see \
+docs/conformance.md. The exit code is 1 if a vector fails.")]
     Conformance(ConformanceArguments),
     /// Generate typed Rust or Python from message definitions
     #[command(subcommand, arg_required_else_help = true)]
@@ -299,12 +300,12 @@ see docs/conformance.md. The exit code is 1 if a vector fails.")]
     /// Play one side of a recorded conversation to a live peer
     #[command(after_help = "\
 The messages of the side that you choose with --as are sent in order, each as soon as the peer has sent
-everything that was recorded before it. Keys, logins, session IDs and transaction IDs are adapted as the protocol requires;
---rules changes other values. If the live side behaves differently, the replay stops with exit code 1 and
-reports the difference.
+everything that was recorded before it. Keys, logins, session IDs and transaction IDs are adapted as the
+protocol requires; to change other values, use --rules. If the live peer behaves differently, the replay
+stops with exit code 1 and reports the difference.
 
-The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks
-for it.
+The password comes from --password-file or the environment variable WORLDWIRE_PASSWORD; otherwise, the
+program prompts for it.
 
 Examples:
   worldwire replay evening.pcapng --stream 2 --as client --to 127.0.0.1 --account ann
@@ -342,15 +343,15 @@ Examples:
   worldwire man -o man1/
   worldwire man -o ~/.local/share/man/man1 --force
 
-After the second example, `man worldwire-dissect` shows a page.")]
+After you run the second example, `man worldwire-dissect` shows the page for `dissect`.")]
     Man(ManArguments),
 }
 
 /// The definitions that the user supplies.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Data {
-    /// Message definitions: files or directories (KI: message XML (in files or archives), type
-    /// lists and hints; MxO: tables of game objects; TERA: .def, .map, data.json and the lists beside them;
+    /// Message definitions: files or directories (KI: type lists, hints, and message XML in files or
+    /// archives; MxO: tables of game objects; TERA: .def, .map, data.json and the lists next to them;
     /// Uru: .sdl)
     #[arg(id = "data", short, long = "data", value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
@@ -442,7 +443,7 @@ pub(crate) enum CodegenPython {
 
 #[derive(Debug, Args)]
 pub(crate) struct CodegenBuiltIn {
-    /// Generate only these messages: NAME for one, or auth, margin, rpc and so on for many
+    /// Generate only these messages: one message by its NAME, or a group such as auth, margin or rpc
     #[arg(short, long, value_name = "NAME")]
     pub(crate) select: Vec<String>,
     #[command(flatten)]

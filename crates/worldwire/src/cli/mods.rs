@@ -16,8 +16,8 @@ pub(crate) struct Mods {
 pub(crate) enum ModsCommand {
     /// List what mods use, what is missing, and which features will not work
     #[command(after_help = "\
-The command starts the mods without a connection, under Node.js, which must be installed. The exit code is 1 if a mod
-cannot run.
+The command starts the mods under Node.js, which must be installed, without a connection. The exit
+code is 1 if a mod cannot run.
 
 Examples:
   worldwire mods check mods --data tera-data

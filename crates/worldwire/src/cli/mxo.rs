@@ -46,8 +46,8 @@ pub(crate) enum MxoObjectsCommand {
   worldwire mxo objects show \"Subway Car Default\"
   worldwire mxo objects show door364 --json")]
     Show {
-        /// Goobj, by number (decimal or 0x...) or name; or class, by name, even if the name looks like
-        /// a number
+        /// A goobj, by number (decimal or 0x...) or name; or a class, by name, even if the name looks
+        /// like a number
         object: String,
         /// Tables that override the built-in ones: files or directories
         #[arg(short, long, value_name = "PATH")]
@@ -79,7 +79,8 @@ pub(crate) struct MxoViewsCommand {
     /// Show only the conversation with this number
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: Option<u64>,
-    /// Show the views after this packet, counted from 1, like `packet` in JSON and in filters
+    /// Show the views after the packet with this number, counted from 1, like `packet` in JSON and in
+    /// filters
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) packet: Option<u64>,
     /// Write one JSON object per conversation

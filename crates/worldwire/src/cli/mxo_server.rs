@@ -9,10 +9,10 @@ use super::{Confirmation, NewPassword, Target};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MxoServerCommand {
-    /// Manage accounts of a server, whether or not it is running
+    /// Manage accounts on a server, whether or not it is running
     #[command(subcommand, arg_required_else_help = true)]
     Account(MxoAccount),
-    /// Manage characters of a server, whether or not it is running
+    /// Manage characters on a server, whether or not it is running
     #[command(subcommand, arg_required_else_help = true)]
     Character(MxoCharacter),
     /// Export a server's public key for clients
@@ -85,7 +85,7 @@ pub(crate) enum MxoAccount {
     Activate {
         /// Account name
         name: String,
-        /// Deactivate it
+        /// Deactivate the account
         #[arg(long)]
         undo: bool,
         #[command(flatten)]
@@ -171,8 +171,8 @@ pub(crate) struct ServeMxo {
     /// Run only a world, without logins: anyone with the session's ID and key is admitted
     #[arg(long)]
     pub(crate) open_world: bool,
-    /// Show connections, figures and the log as a page in the browser (see docs/inspect.md) [default
-    /// address: a free port of 127.0.0.1]
+    /// Show connections, figures and the log on a page in the browser (see docs/inspect.md) [default
+    /// address: a free port on 127.0.0.1]
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true,
           default_missing_value = "127.0.0.1:0", conflicts_with = "open_world")]
     pub(crate) inspect: Option<SocketAddr>,
@@ -200,7 +200,7 @@ pub(crate) struct ServeMxo {
     /// ID of the server's key in pubkey.dat [default: 4]
     #[arg(long, value_name = "NUMBER", value_parser = number, conflicts_with = "open_world")]
     pub(crate) key_id: Option<SessionId>,
-    /// Send the server's key even to clients that have one with this ID
+    /// Send the server's key even to clients that already have a key with its ID
     #[arg(long, conflicts_with = "open_world")]
     pub(crate) always_send_key: bool,
     /// With --open-world: address to listen on [default: 127.0.0.1:10000]
@@ -216,7 +216,7 @@ pub(crate) struct ServeMxo {
     /// except on loopback
     #[arg(long, value_name = "KEY", requires = "open_world")]
     pub(crate) key: Option<String>,
-    /// With --open-world: ID of the session, which clients must name [default: 1]
+    /// With --open-world: ID of the session, which clients must supply [default: 1]
     #[arg(long, value_name = "NUMBER", value_parser = number, requires = "open_world")]
     pub(crate) session: Option<SessionId>,
     /// Append sessions and their keys to a key file, for decrypting captures

@@ -18,8 +18,8 @@ pub(crate) enum ProxyCommand {
     /// Relay Uru clients to a shard
     #[command(after_help = "\
 The proxy reads the shard's server.ini and writes another one for the client. The first start generates the
-proxy's own keys and stores them in --folder. Operators, who have the shard's private keys, can use --keys
-instead; in that case, only the hosts in the client's server.ini change.
+proxy's own keys and stores them in --folder. If you operate the shard, you can supply its private keys
+with --keys instead; in that case, only the hosts in the client's server.ini change.
 
 Examples:
   worldwire proxy uru --server-ini server.ini --client-ini uru/server.ini
@@ -45,7 +45,7 @@ Examples:
     /// Relay Matrix Online clients to an auth server, a margin server and a world
     #[command(after_help = "\
 With the server's private key, or a signing key that clients trust, the proxy decrypts logins and learns
-every session's key. Otherwise, --keys must supply these keys.
+every session's key. Otherwise, you must supply the session keys with --keys.
 
 Examples:
   worldwire proxy mxo --to 203.0.113.5:10000 --auth 203.0.113.5:11000 --server-key mxo/auth.pem
@@ -87,8 +87,8 @@ pub(crate) enum CtlCommand {
     Drop(HeldArgument),
     /// Edit a held message as JSON and release it
     #[command(after_help = "\
-Without FIELDS, the fields are opened in the editor named by the variable VISUAL or EDITOR. If the editor
-fails or the fields do not fit, the message stays held.
+Without FIELDS, the fields are opened in the editor named by the environment variable VISUAL or EDITOR. If
+the editor fails or the edited fields do not fit the message, the message stays held.
 
 Examples:
   worldwire proxy ctl edit 0 3
@@ -145,7 +145,7 @@ pub(crate) struct HeldArgument {
     pub(crate) id: u64,
 }
 
-/// What the proxies of all families have in common.
+/// Options that the proxies of all families share.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ProxyCommon {
     /// Key file; can be repeated; see `worldwire dissect --help`
@@ -171,16 +171,16 @@ pub(crate) struct ProxyCommon {
     /// Close conversations if a hook is missing or does not answer [default: continue without it]
     #[arg(long)]
     pub(crate) hook_required: bool,
-    /// Record the traffic on both sides to this pcapng capture, with the keys that decrypt it;
-    /// append to an existing capture
+    /// Record the traffic on both sides to this pcapng capture, with the keys that decrypt it; if the
+    /// file exists, append to it
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Serve the proxy's statistics on this address, without a password: /status in JSON, /metrics for
     /// Prometheus
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) status: Option<SocketAddr>,
-    /// Show the traffic as a page in the browser, which can hold, edit and add messages (see
-    /// docs/inspect.md) [default address: a free port of 127.0.0.1]
+    /// Show the traffic on a page in the browser that can hold, edit and add messages (see
+    /// docs/inspect.md) [default address: a free port on 127.0.0.1]
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true,
           default_missing_value = "127.0.0.1:0")]
     pub(crate) inspect: Option<SocketAddr>,
@@ -210,7 +210,8 @@ pub(crate) struct ProxyUru {
     /// Write the server.ini for the client to this file
     #[arg(long, value_name = "FILE", requires = "server_ini")]
     pub(crate) client_ini: Option<PathBuf>,
-    /// Whether clients encrypt their connections to the proxy [default: on if the shard's are encrypted]
+    /// Whether clients encrypt their connections to the proxy [default: on if connections to the shard
+    /// are encrypted]
     #[arg(long, value_name = "ON|OFF", requires = "client_ini", value_enum)]
     pub(crate) client_encryption: Option<Switch>,
     /// Overwrite an existing --client-ini file
@@ -251,14 +252,15 @@ pub(crate) struct ProxyTera {
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port,
           required_unless_present = "server_list")]
     pub(crate) to: Option<String>,
-    /// The launcher's server list, in XML; the proxy opens a port for each server, and serves the list
+    /// The launcher's server list, in XML; the proxy opens a port for each server and serves the list
     /// with these ports over HTTP
     #[arg(long, value_name = "FILE")]
     pub(crate) server_list: Option<PathBuf>,
     /// Address at which to serve the list
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7800")]
     pub(crate) list_at: SocketAddr,
-    /// Address at which clients reach the proxy, for the list [default: the address it listens on]
+    /// Address at which clients reach the proxy, for use in the list [default: the address it listens
+    /// on]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) public_address: Option<std::net::IpAddr>,
     /// Run the toolbox mods in this directory, under Node.js (see docs/mods.md)
@@ -288,11 +290,11 @@ pub(crate) struct ProxyMxo {
     /// The server's private key (auth.pem in its directory), which decrypts logins
     #[arg(long, value_name = "FILE", requires = "auth")]
     pub(crate) server_key: Option<PathBuf>,
-    /// Private signing key that clients trust. With it, the proxy signs a key of its own, which it
-    /// uses instead of the server's key to decrypt logins. Clients need the pubkey.dat in --folder
+    /// Private signing key that clients trust. The proxy uses it to sign its own key, which then
+    /// decrypts logins instead of the server's key. Clients need the pubkey.dat in --folder
     #[arg(long, value_name = "FILE", requires = "auth", conflicts_with = "server_key")]
     pub(crate) signing_key: Option<PathBuf>,
-    /// The server's pubkey.dat [default: ask the server and trust it]
+    /// The server's pubkey.dat [default: ask the server for the key and trust it]
     #[arg(long, value_name = "FILE", requires = "signing_key")]
     pub(crate) server_pubkey: Option<PathBuf>,
     #[command(flatten)]

@@ -22,10 +22,10 @@ The first start creates the folder with its keys, database and shard.toml, write
 shard.toml, and prints the lines that a client's server.ini needs. On later starts, options apply to
 that run only. Ctrl-C or SIGTERM stops the shard.
 
-With --standby, several processes share a PostgreSQL database. One serves the shard; another takes over
-when it fails or stops. Start all of them with --standby, each with its own folder. docs/cluster.md
-explains this, and how other machines can run fronts, which serve logins and files, and age nodes,
-which run ages.
+With --standby, several processes share a PostgreSQL database. One of them serves the shard; if it fails
+or stops, another takes over. Start all of them with --standby, each with its own folder. docs/cluster.md
+explains this setup. It also explains how to run fronts, which serve logins and files, and age nodes,
+which run ages, on other machines.
 
 Examples:
   worldwire serve uru
@@ -38,8 +38,8 @@ The first start creates the folder with its key, database and ki.toml, and write
 ki.toml. On later starts, options apply to that run only. Ctrl-C or SIGTERM stops the server; SIGUSR1
 makes all sessions stale.
 
-With --standby, several processes share a PostgreSQL database. One serves the accounts; another takes
-over when it fails or stops. Start all of them with --standby, each with its own folder: see
+With --standby, several processes share a PostgreSQL database. One of them serves the accounts; if it
+fails or stops, another takes over. Start all of them with --standby, each with its own folder: see
 docs/cluster.md.
 
 Examples:
@@ -55,8 +55,8 @@ and takes a few seconds to generate the keys. On later starts, options apply to 
 needs the folder's pubkey.dat and must trust the key that signed it: see docs/mxo-world.md. Ctrl-C or
 SIGTERM stops the server.
 
---open-world runs only a world, over UDP, without a folder and without logins. On loopback, its default
-key is well known. To serve other machines, set --key; `random` generates a key.
+--open-world runs only a world, over UDP, without a folder and without logins. On loopback, it uses a
+well-known key by default. To serve other machines, set --key; `random` generates a key.
 
 A scene defines the world's objects, such as doors that open and close and people who walk around.
 
@@ -73,16 +73,16 @@ pub(crate) struct ServeUru {
     /// The shard's directory
     #[arg(default_value = "shard")]
     pub(crate) folder: PathBuf,
-    /// Address to listen on, with port 14617 unless another is given; except on loopback,
-    /// unencrypted connections are refused [default: 127.0.0.1]
+    /// Address to listen on, with port 14617 unless another is given; unencrypted connections are
+    /// refused except on loopback [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = uru::config::parse_listen)]
     pub(crate) listen: Option<SocketAddr>,
-    /// Show connections, figures and the log as a page in the browser (see docs/inspect.md) [default
-    /// address: a free port of 127.0.0.1]
+    /// Show connections, figures and the log on a page in the browser (see docs/inspect.md) [default
+    /// address: a free port on 127.0.0.1]
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true,
           default_missing_value = "127.0.0.1:0")]
     pub(crate) inspect: Option<SocketAddr>,
-    /// Address that clients are told to connect to: a name, or an IPv4 address [default: 127.0.0.1]
+    /// Address that clients are told to connect to: a name or an IPv4 address [default: 127.0.0.1]
     #[arg(long, value_name = "HOST", value_parser = uru_host)]
     pub(crate) public_address: Option<String>,
     /// Address of the status page [default: 127.0.0.1:14680]
@@ -94,7 +94,7 @@ pub(crate) struct ServeUru {
     /// Directory with files for clients [default: data in the shard's directory]
     #[arg(long = "files", alias = "data", value_name = "DIRECTORY")]
     pub(crate) data: Option<PathBuf>,
-    /// Wait while another process serves the shard and take over when it fails or stops; needs
+    /// Wait while another process serves the shard, and take over when it fails or stops; needs
     /// PostgreSQL
     #[arg(long)]
     pub(crate) standby: bool,

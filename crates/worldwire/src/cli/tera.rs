@@ -27,10 +27,10 @@ pub(crate) enum TeraCommand {
   worldwire tera integrity capture.pcap --data tera-data -o tera-data/integrity/115.json
   worldwire tera integrity capture.pcap --data tera-data -o tera-data/integrity/
 
-In a directory, the file is named after the patch. The list combines the build's lists from --data with
-messages detected in the capture by a counter that rises from one message to the next. Opcodes without a
-name in the map cannot be listed; they are reported, with the command that identifies them, and the exit
-code is 1.")]
+If the output is a directory, the file is named after the patch. The list combines the build's lists from
+--data with messages detected in the capture by a counter that rises from one message to the next. Opcodes
+without a name in the map cannot be listed; they are reported, along with the command that identifies
+them, and the exit code is then 1.")]
     Integrity {
         /// Capture
         capture: PathBuf,
@@ -72,7 +72,7 @@ pub(crate) struct TeraReading {
     /// Game version, such as 92.04, for fields that exist only in some patches
     #[arg(long, value_name = "VERSION")]
     patch: Option<Patch>,
-    /// Platform, whose specific definitions override the general ones
+    /// Platform; definitions specific to it override the general ones
     #[arg(long, value_name = "PLATFORM", default_value = "pc")]
     platform: TeraPlatform,
     /// Skip invalid lines, as older parsers do; the resulting layout may be wrong
@@ -153,7 +153,7 @@ pub(crate) enum TeraDef {
         data: Vec<PathBuf>,
         #[command(flatten)]
         reading: TeraReading,
-        /// Header size: 12 for messages with counter and checksum
+        /// Header size: 12 for messages with a counter and checksum
         #[arg(long, value_name = "BYTES", default_value_t = 4)]
         header: u32,
         /// Write JSON
@@ -184,7 +184,7 @@ pub(crate) enum TeraDef {
         /// Substring of a field name, at any depth, ignoring case
         #[arg(long, value_name = "NAME")]
         field: Option<String>,
-        /// Length of a message that the definition must fit, including the header
+        /// Length, including the header, of a message that the definition must fit
         #[arg(long, value_name = "BYTES")]
         length: Option<u16>,
         /// Sender of the message
@@ -244,7 +244,7 @@ pub(crate) struct TeraRank {
     /// Opcode, decimal or 0x... [default: all opcodes without a name]
     #[arg(value_parser = opcode)]
     pub(crate) opcode: Option<u16>,
-    /// Capture with messages that have the opcode
+    /// Capture that contains messages with the opcode
     #[arg(long, value_name = "CAPTURE")]
     pub(crate) from: PathBuf,
     #[command(flatten)]
@@ -274,11 +274,11 @@ pub(crate) enum TeraMap {
   worldwire tera map show samples/tera/map/protocol.999001.map
   worldwire tera map show data.json --revision 387486 S_LOGIN 51042")]
     Show {
-        /// Map as lines or JSON, or a data.json
+        /// Map as lines or JSON, or a data.json file
         file: PathBuf,
         /// Names and numbers to show, decimal or 0x... [default: all]
         entries: Vec<String>,
-        /// Revision whose map to read from a data.json
+        /// Revision of the map to read from a data.json file
         #[arg(long, value_name = "NUMBER")]
         revision: Option<u32>,
         /// Write one JSON object per entry
@@ -297,7 +297,7 @@ pub(crate) enum TeraMap {
         #[arg(long)]
         json: bool,
     },
-    /// Propose the map for a new build from the old map and captures of both builds
+    /// Propose a map for a new build from the old map and captures of both builds
     #[command(after_help = "Examples:
   worldwire tera map carry --old old.pcap --old-map protocol.385363.map --new new.pcap \\
       --data tera-data -o protocol.387486.map
@@ -306,10 +306,10 @@ pub(crate) enum TeraMap {
 
 Opcodes are matched by how well definitions fit, by the shape of their messages, and by their position in
 the conversation. Each line of the map states, as a percentage, how clearly the best name leads; this
-percentage is not the only criterion for certainty. Uncertain matches are comments; ? marks opcodes for
-which no name is proposed. Only names with messages in the old capture are proposed. For opcodes that fit
-none of the remaining names, comments at the end list the commands (tera def rank) that try every
-definition on them and add the results to the map.")]
+percentage is not the only criterion for certainty. Uncertain matches are written as comments; ? marks
+opcodes for which no name is proposed. Only names with messages in the old capture are proposed. For
+opcodes that fit none of the remaining names, comments at the end list the commands (tera def rank) that
+try every definition on them and add the results to the map.")]
     Carry {
         /// Capture of the old build
         #[arg(long, value_name = "CAPTURE")]
@@ -334,12 +334,12 @@ definition on them and add the results to the map.")]
   worldwire tera map convert protocol.387486.map --to json -o protocol.json
   worldwire tera map convert data.json --revision 387486 --to map -o protocol.387486.map")]
     Convert {
-        /// Map as lines or JSON, or a data.json
+        /// Map as lines or JSON, or a data.json file
         file: PathBuf,
         /// Output format
         #[arg(long, value_name = "FORM")]
         to: TeraMapForm,
-        /// Revision whose map to read from a data.json
+        /// Revision of the map to read from a data.json file
         #[arg(long, value_name = "NUMBER")]
         revision: Option<u32>,
         #[command(flatten)]

@@ -14,7 +14,7 @@ pub(crate) struct Uru {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UruCommand {
-    /// Manage accounts of a shard, whether or not it is running
+    /// Manage accounts on a shard, whether or not it is running
     #[command(arg_required_else_help = true)]
     Account {
         #[command(subcommand)]
@@ -22,7 +22,7 @@ pub(crate) enum UruCommand {
         #[command(flatten)]
         shard: UruShard,
     },
-    /// List, add and remove ages of a shard, whether or not it is running
+    /// List, add and remove ages on a shard, whether or not it is running
     #[command(arg_required_else_help = true)]
     Age {
         #[command(subcommand)]
@@ -32,8 +32,8 @@ pub(crate) enum UruCommand {
     },
     /// Close a shard for maintenance
     ///
-    /// Only administrators, developers and testers can log in until `worldwire uru open`. The change is
-    /// also made in shard.toml, so it outlasts a restart.
+    /// Only administrators, developers and testers can log in until you run `worldwire uru open`. The
+    /// change is also made in shard.toml, so it persists across restarts.
     #[command(after_help = "Examples:
   worldwire uru close
   worldwire uru close --kick --server /srv/uru")]
@@ -80,7 +80,7 @@ pub(crate) enum UruCommand {
   worldwire uru kick 10023
   worldwire uru kick ann@example.org --server /srv/uru")]
     Kick {
-        /// A player's name or ID, or an account name, to kick all its players
+        /// A player's name or ID, or an account name, to kick all of the account's players
         #[arg(value_name = "PLAYER|ACCOUNT")]
         who: String,
         #[command(flatten)]
@@ -95,7 +95,7 @@ pub(crate) enum UruCommand {
     Message {
         /// Text: one line of at most 1,000 characters
         text: String,
-        /// Show it only in this age: the unique name of an instance, its node ID, or its UUID
+        /// Show the message only in this age: the unique name of an instance, its node ID, or its UUID
         #[arg(long, value_name = "AGE|INSTANCE")]
         age: Option<String>,
         /// Name of the sender, in ASCII
@@ -114,7 +114,7 @@ pub(crate) enum UruCommand {
     /// Create, check and show manifests
     #[command(subcommand, arg_required_else_help = true)]
     Manifest(UruManifest),
-    /// Rename players of a shard, whether or not it is running
+    /// Rename players on a shard, whether or not it is running
     #[command(subcommand, arg_required_else_help = true)]
     Player(UruPlayer),
     /// Check and show state descriptors; decode and compare states
@@ -125,7 +125,7 @@ pub(crate) enum UruCommand {
     Vault(UruVault),
     /// Show or change the message that launchers show
     ///
-    /// The change is also made in shard.toml, so it outlasts a restart.
+    /// The change is also made in shard.toml, so it persists across restarts.
     #[command(after_help = "Examples:
   worldwire uru welcome
   worldwire uru welcome \"Shorah! The city is open.\"")]
@@ -137,8 +137,8 @@ pub(crate) enum UruCommand {
     },
     /// List the running games: who is playing, where, and since when
     ///
-    /// These are the small games in ages, such as the Heek table and marker games, that shard.toml
-    /// enables. The shard must be running. Times are in UTC.
+    /// These are the small games in ages, such as the Heek table and marker games, that are enabled in
+    /// shard.toml. The shard must be running. Times are in UTC.
     #[command(after_help = "Example:
   worldwire uru games --json")]
     Games {
@@ -161,12 +161,12 @@ pub(crate) enum UruFiles {
     /// Build a shard's data directory from a game client's folder
     #[command(
         after_help = "Age files, descriptors (.sdl) and scripts (.pak) are copied to where the shard looks for them; all
-other files are packed with gzip and listed in manifests: External and ThinExternal, ExternalPatcher
-for the launcher, and one for each age, with the sounds that its pages name. Files from an earlier import
-are replaced, or removed if the client no longer has them; data/imported.md5 lists them. Files that you
-added or changed are not removed. Symbolic links are followed; links that lead out of the client's
-folder are reported, because clients can download their targets. Files that only another shard's key
-decrypts are skipped.
+other files are compressed with gzip and listed in manifests: External and ThinExternal, ExternalPatcher
+for the launcher, and one for each age, which includes the sounds that the age's pages name. Files from an
+earlier import are replaced, or removed if the client no longer has them; data/imported.md5 lists them.
+Files that you added or changed are not removed. Symbolic links are followed; links that lead out of the
+client's folder are reported, because clients can download their targets. Files that can be decrypted only
+with another shard's key are skipped.
 
 Examples:
   worldwire uru files import \"/games/Myst Online\"
@@ -182,7 +182,7 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UruAge {
-    /// List public ages and the shard's own, with their instance IDs
+    /// List public ages and the shard's own ages, with their instance IDs
     #[command(after_help = "Examples:
   worldwire uru age list
   worldwire uru age list --running
@@ -197,9 +197,9 @@ pub(crate) enum UruAge {
     },
     /// Add a public age
     ///
-    /// The name must match an age file in the shard's data/ages, including upper and lower case,
-    /// because clients request an age by its exact name. If there are no age files, any name is
-    /// accepted.
+    /// The name must exactly match that of an age file in the shard's data/ages, including upper and
+    /// lower case, because clients request an age by its exact name. If there are no age files, any
+    /// name is accepted.
     ///
     /// If the shard already has a public instance of the age under other names, a new one needs
     /// --instance or --another.
@@ -238,7 +238,7 @@ pub(crate) enum UruAge {
         /// static_ages.ini; - is standard input
         file: PathBuf,
     },
-    /// Remove an empty age that has no owner, with its states and the links to it
+    /// Remove an empty age that has no owner, along with its states and the links to it
     #[command(after_help = "Examples:
   worldwire uru age remove Fernhollow
   worldwire uru age remove 68e219e0-ee25-4df0-b855-0435584e29e2")]
@@ -270,8 +270,8 @@ pub(crate) struct UruShard {
 /// The source of a password.
 #[derive(Debug, Args)]
 pub(crate) struct NewPassword {
-    /// Read the password from the first line of a file; - is standard input [default: the variable
-    /// WORLDWIRE_PASSWORD, or ask]
+    /// Read the password from the first line of a file; - is standard input [default: the environment
+    /// variable WORLDWIRE_PASSWORD, or a prompt]
     #[arg(long, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
 }
@@ -279,7 +279,7 @@ pub(crate) struct NewPassword {
 /// Whether to ask before data is lost.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Confirmation {
-    /// Do not ask for confirmation, which needs a terminal
+    /// Skip the confirmation prompt, which needs a terminal
     #[arg(short, long)]
     pub(crate) yes: bool,
 }
@@ -348,13 +348,13 @@ pub(crate) enum UruAccount {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UruPlayer {
-    /// Rename a player everywhere, and notify the players who see the name
+    /// Rename a player everywhere and notify the players who see the name
     ///
     /// The names of the player's Relto and of other ages named after the player also change. A player
     /// who is logged in sees the old name until the next login.
     ///
     /// A name must begin with an ASCII character, have at least 3 characters other than spaces, and
-    /// be at most 39 UTF-16 units long.
+    /// be at most 39 UTF-16 code units long.
     #[command(after_help = "Examples:
   worldwire uru player rename Éowyn Eowyn
   worldwire uru player rename 10023 \"Ann of Ae'gura\" --server /srv/uru")]
@@ -373,7 +373,7 @@ pub(crate) enum UruPlayer {
 pub(crate) enum AccountRole {
     /// No privileges
     User,
-    /// All privileges: changes any node, kicks players
+    /// All privileges, including changing any node and kicking players
     Admin,
     /// Can log in while logins are restricted
     Developer,
@@ -390,7 +390,7 @@ pub(crate) enum UruVault {
   worldwire uru vault tree Yeesha
   worldwire uru vault tree \"DRC(1) Hood\"")]
     Tree {
-        /// Node ID, player name, or the name or instance of an age [default: the System node]
+        /// Node ID, player name, or the name or instance ID of an age [default: the System node]
         #[arg(value_name = "NODE|PLAYER|AGE")]
         node: Option<String>,
         /// Maximum depth
@@ -437,9 +437,9 @@ pub(crate) enum UruVault {
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Check the vault: cycles, missing nodes, incomplete players and ages, invalid names
+    /// Check the vault for cycles, missing nodes, incomplete players and ages, and invalid names
     ///
-    /// Findings of one kind are summarised in one line. --details and --json list all of them.
+    /// Findings of the same kind are summarised in one line. --details and --json list all of them.
     #[command(after_help = "Examples:
   worldwire uru vault check
   worldwire uru vault check --details")]
@@ -470,8 +470,8 @@ pub(crate) enum UruVault {
     /// Everything, including IDs and passwords, is copied in one transaction and compared afterwards.
     /// The new database must be empty. shard.toml is not changed.
     #[command(
-        after_help = "Copying needs as much memory as the database takes up. To keep a PostgreSQL user's password off the command
-line, put it in PGPASSWORD or ~/.pgpass.
+        after_help = "Copying needs as much memory as the database takes up. To keep a PostgreSQL user's password off the
+command line, put it in PGPASSWORD or ~/.pgpass.
 
 Examples:
   worldwire uru vault copy --to postgres://uru@db.example.org/shard
@@ -487,8 +487,9 @@ Examples:
     /// Export the whole vault as JSON lines, or for another server
     #[command(
         after_help = "JSON lines contain no passwords. Exports for other servers contain password digests: treat them like
-passwords. Data that the other server cannot store is listed. For dirtsand, the export is SQL for psql
-that replaces all contents of a database whose tables already exist; for moulars, it is the database file.
+passwords. Data that the other server cannot store is listed. For dirtsand, the export is an SQL script for
+psql that replaces all contents of a database whose tables already exist; for moulars, it is the database
+file.
 
 Examples:
   worldwire uru vault export -o vault.jsonl
@@ -529,14 +530,14 @@ Examples:
     Import {
         /// Exported vault; - is standard input
         file: PathBuf,
-        /// Import the accounts and the vault of another server
+        /// Import the accounts and the vault from another server
         #[arg(long, value_name = "SERVER")]
         from: Option<OtherServer>,
         /// Descriptors for checking the other server's states: .sdl files or directories [default:
         /// the shard's]
         #[arg(long, value_name = "PATH", requires = "from")]
         sdl: Vec<PathBuf>,
-        /// Import even if the vault has players, and delete these players
+        /// Import even if the vault has players, and delete those players
         #[arg(long)]
         replace: bool,
         #[command(flatten)]
@@ -544,7 +545,7 @@ Examples:
     },
 }
 
-/// A server to import from and export to.
+/// A server to import from or export to.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum OtherServer {
     /// H-uru/dirtsand, as a dump

@@ -17,24 +17,24 @@ pub(crate) enum UruCluster {
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Close a node's connections and give it no new ages, so that it can be stopped
+    /// Close a node's connections and give it no new ages, so that you can stop it
     ///
     /// A front's clients lose their connections and continue their sessions on another front. The
-    /// front's /health returns 503, and it accepts no clients until --undo or a restart. An age
-    /// node's ages end when their players have left.
+    /// front's /health returns 503, and the front accepts no clients until you run the command with
+    /// --undo or restart the front. An age node's ages end when their players have left.
     #[command(after_help = "Examples:
   worldwire uru cluster drain front-1
   worldwire uru cluster drain front-1 --undo")]
     Drain {
         /// Name of the node, as `list` shows it
         node: String,
-        /// Let the node serve clients again
+        /// Allow the node to serve clients again
         #[arg(long)]
         undo: bool,
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Make the active process hand the shard over to a standby, and become a standby itself
+    /// Make the active process hand the shard over to a standby and become a standby itself
     ///
     /// Clients lose their connections and continue their sessions with the new process. Run this command
     /// before you upgrade or stop the active process's machine.
@@ -44,11 +44,11 @@ pub(crate) enum UruCluster {
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Print the permissions of a shard's processes for nats-server's configuration
+    /// Print the permissions of a shard's processes as nats-server configuration
     ///
-    /// Each process may publish and subscribe only to what it needs. If a process is both front and age
-    /// node, name it twice, with the same key. `nk -gen user` generates a secret key, and `nk -inkey
-    /// FILE -pubout` prints its public key.
+    /// Each process may publish and subscribe only to the subjects that it needs. If a process is both a
+    /// front and an age node, name it twice, with the same key. `nk -gen user` generates a secret key,
+    /// and `nk -inkey FILE -pubout` prints its public key.
     #[command(after_help = "Example:
   worldwire uru cluster nats-config --leader a=UA2G... --leader b=UB7K... --front front-1=UBQD... -o shard.conf")]
     NatsConfig {

@@ -39,7 +39,7 @@ pub(crate) enum UruKeys {
 pub(crate) enum KeyFormat {
     /// worldwire's own format, with the server's secrets
     Toml,
-    /// worldwire's own format, public keys only
+    /// worldwire's own format, with public keys only
     TomlPublic,
     /// dirtsand.ini, with the server's secrets
     Dirtsand,
@@ -49,7 +49,7 @@ pub(crate) enum KeyFormat {
     Nagus,
     /// The client's server.ini
     ServerIni,
-    /// Source code of OpenUru clients
+    /// Source code for OpenUru clients
     OpenUru,
 }
 
@@ -86,7 +86,7 @@ pub(crate) enum UruManifest {
     #[command(after_help = "Example:
   worldwire uru manifest show dat.mfs --json")]
     Show {
-        /// Manifest, as text (.mfs) or in wire format
+        /// Manifest, in text (.mfs) or wire format
         file: PathBuf,
         /// Write JSON
         #[arg(long)]
@@ -160,7 +160,7 @@ pub(crate) enum UruSdl {
         #[arg(long, conflicts_with = "json")]
         bytes: bool,
     },
-    /// Compare two states, even of different versions
+    /// Compare two states, even if their versions differ
     #[command(after_help = "Example:
   worldwire uru sdl diff samples/uru-state.bin samples/uru-state-later.bin --sdl samples/sdl")]
     Diff {

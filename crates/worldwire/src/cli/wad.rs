@@ -11,7 +11,7 @@ use super::{KiObjectForm, KiStream, Target, threads};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiWad {
-    /// List the files of archives
+    /// List the files in archives
     #[command(after_help = "Examples:
   worldwire ki wad list Root.wad
   worldwire ki wad list Root.wad 'Messages/*.xml' --json")]
@@ -37,7 +37,7 @@ pub(crate) enum KiWad {
         #[command(flatten)]
         reading: KiWadReading,
     },
-    /// Extract the files of archives to a directory
+    /// Extract files from archives to a directory
     #[command(after_help = "Examples:
   worldwire ki wad extract Root.wad -C root/
   worldwire ki wad extract Root.wad 'Messages/*.xml' -C messages/
@@ -46,7 +46,7 @@ pub(crate) enum KiWad {
 `ki wad update --from` and `ki op encode` turn the output of --decode json or --decode xml back into the
 same objects.")]
     Extract(KiWadExtract),
-    /// Write single files of an archive to standard output
+    /// Write individual files from an archive to standard output
     #[command(after_help = "Examples:
   worldwire ki wad cat Root.wad Messages/LoginMessages.xml
   worldwire ki wad cat Root.wad ObjectData/Pet.xml --decode xml --types types.json")]
@@ -61,13 +61,13 @@ same objects.")]
         #[command(flatten)]
         target: Target,
     },
-    /// Create an archive from the files of a directory
+    /// Create an archive from the files in a directory
     #[command(after_help = "Examples:
   worldwire ki wad create root/ -o Root.wad --flags 1 --store '**/*.bik'
   worldwire ki wad create root/ -o Root.wad --types types.json
 
-Symbolic links are followed. As with new files in `ki wad update`, objects in JSON or XML as written by
-`ki wad extract --decode` and `ki op decode` are encoded.")]
+Symbolic links are followed. Objects that `ki wad extract --decode` or `ki op decode` wrote as JSON or XML
+are encoded, as `ki wad update` does with new files.")]
     Create {
         /// Directory to pack
         folder: PathBuf,
@@ -130,7 +130,7 @@ stay text. Every change is listed: + added, - removed, ~ changed.")]
 + added; - removed; ~ changed; = same contents, compressed differently;
 > downloaded only in the second archive; < downloaded only in the first
 
-All data of both archives is read, and wrong CRCs are reported. If several files have the same name, the
+All data in both archives is read, and wrong CRCs are reported. If several files have the same name, the
 first one is compared. The exit code is 1 if the contents of any file differ.")]
     Diff {
         /// First archive; - is standard input
@@ -197,11 +197,11 @@ pub(crate) struct KiWadDecoding {
     /// With --decode text, show the position of every value
     #[arg(long, requires = "decode")]
     pub(crate) bytes: bool,
-    /// With --decode text, show the text for codes like Items_31939071, from locale files,
-    /// archives, directories
+    /// With --decode text, show the text for codes such as Items_31939071, from locale files,
+    /// archives or directories
     #[arg(long, value_name = "PATH", requires = "decode")]
     pub(crate) lang: Vec<PathBuf>,
-    /// With --decode, reject objects with more values than 4096 plus this many per byte
+    /// With --decode, reject objects with more than 4096 values plus this many per byte
     #[arg(long, value_name = "NUMBER", default_value_t = Limits::DEFAULT.values_per_byte)]
     pub(crate) values_per_byte: u64,
     #[command(flatten)]
@@ -214,7 +214,7 @@ pub(crate) struct KiWadReading {
     /// Reject files larger than this when decompressed
     #[arg(long, value_name = "BYTES", default_value_t = Limits::DEFAULT.inflated_bytes)]
     pub(crate) max_inflated: u64,
-    /// Reject an archive if the total size of its files is larger than this, even if they share data
+    /// Reject an archive if the total size of its files exceeds this, even if they share data
     #[arg(long, value_name = "BYTES", default_value_t = Limits::DEFAULT.archive_bytes)]
     pub(crate) max_total: u64,
     /// Number of threads, up to 256; 0 uses all cores
@@ -261,7 +261,7 @@ fn archive_version(text: &str) -> Result<u32, &'static str> {
     version.ok_or("the known versions are 1 and 2")
 }
 
-/// Parses a number of 8 bits, like [`number`].
+/// Parses an 8-bit number, like [`number`].
 fn small_number(text: &str) -> Result<u8, &'static str> {
     u8::try_from(number(text)?).map_err(|_| "needs a number below 256")
 }

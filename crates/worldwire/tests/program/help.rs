@@ -17,7 +17,7 @@ fn help(command: &[String]) -> String {
 /// The names of a command's subcommands.
 fn below(help: &str) -> Vec<String> {
     // The top help has several groups.
-    let first = if help.contains("\nCommands:\n") { "Commands:" } else { "Read captures:" };
+    let first = if help.contains("\nCommands:\n") { "Commands:" } else { "Captures:" };
     let lines = help.lines().skip_while(|line| *line != first).skip(1);
     let is_end = |line: &str| match first {
         "Commands:" => line.is_empty(),
