@@ -210,7 +210,10 @@ impl<T: Send + 'static> OpenConnections<T> {
     pub(crate) async fn shut_down(mut self) {
         self.stop.stop();
         if timeout(self.grace, all(&mut self.tasks)).await.is_err() {
-            tracing::warn!(count = self.tasks.len(), "connections cut: they did not end in time");
+            tracing::warn!(
+                count = self.tasks.len(),
+                "connections closed forcibly: they did not end in time"
+            );
             self.stop.cut();
             let _ = timeout(AFTER_THE_CUT, all(&mut self.tasks)).await;
         }

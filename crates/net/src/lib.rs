@@ -2,7 +2,7 @@
 //! [`Connection`](worldwire_core::connection::Connection), shared by all families.
 //!
 //! A connection machine does no I/O. A [`Driver`] connects it to a stream, a clock and an
-//! [`Application`]: the driver reads and writes, keeps the machine's deadlines, and passes every
+//! [`Application`]: the driver reads and writes, meets the machine's deadlines, and passes every
 //! event to the application. A [`tcp::Listener`] or [`udp::Listener`] accepts connections, each
 //! in its own task from the first byte, so a slow or silent peer never delays another.
 //!

@@ -6,9 +6,12 @@ pub(crate) mod stream;
 use core::future::{Future, poll_fn, ready};
 use core::pin::pin;
 use core::task::Poll;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, split};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep_until, timeout};
 use worldwire_core::connection::{CloseReason, Connection, Event, Input};
 use worldwire_core::{Error, Side};
@@ -46,6 +49,22 @@ impl Default for Settings {
 
 /// How long a closed connection waits for the peer's end; see [`Receive::LINGERS`].
 const LINGER: Duration = Duration::from_secs(1);
+
+/// Limits how many connections are set up at the same moment. A key exchange takes milliseconds of a
+/// thread, so without this, a burst of clients would keep all threads from everything else.
+static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
+    let threads = Handle::current().metrics().num_workers();
+    Semaphore::new((threads / 2).max(1))
+});
+
+/// Waits until another connection can be set up. A runtime with one thread needs no turns.
+async fn turn() -> Option<SemaphorePermit<'static>> {
+    if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
+        return None;
+    }
+    // It never closes.
+    TURNS.acquire().await.ok()
+}
 
 /// Drives connections.
 #[derive(Clone, Debug)]
@@ -110,6 +129,7 @@ impl Driver {
                 is_reading: true,
                 is_lost: false,
                 fault: None,
+                has_input: false,
             };
             let end = run.until_the_end().await;
             run.finish(&end).await;
@@ -143,6 +163,8 @@ struct Run<'r, R, W, C, A> {
     is_lost: bool,
     /// The machine's last fault.
     fault: Option<Box<Error>>,
+    /// The machine may have input that it has not handled.
+    has_input: bool,
 }
 
 /// Why a connection woke up.
@@ -223,6 +245,7 @@ where
                     self.is_lost |= input.is_err();
                     let input = input.unwrap_or(Input::End);
                     self.is_reading = input != Input::End;
+                    self.has_input = true;
                     self.connection.input(now, self.driver.peer, input);
                     Flow::Continue(())
                 }
@@ -276,7 +299,12 @@ where
     /// Passes the next event to the application. Returns `None` without an event, and an error
     /// after the last one.
     async fn event(&mut self) -> Option<Result<(), End>> {
-        let (work, closed) = begin(self.connection, self.application, &mut self.fault)?;
+        let is_setup = core::mem::take(&mut self.has_input) && !self.connection.is_established();
+        let turn = if is_setup { turn().await } else { None };
+        let begun = begin(self.connection, self.application, &mut self.fault);
+        drop(turn);
+        let (work, closed) = begun?;
+        self.has_input = true;
         let flow = attended(work, self.writer).await;
         match closed {
             Some(CloseReason::Fault) => {
@@ -306,6 +334,7 @@ where
         self.is_lost |= input.is_err();
         let input = input.unwrap_or(Input::End);
         self.is_reading = input != Input::End;
+        self.has_input = true;
         self.connection.input(now, peer, input);
     }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod between;
+mod bursts;
 mod drive;
 mod families;
 mod sockets;
