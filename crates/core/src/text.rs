@@ -14,7 +14,7 @@ pub struct TextStyle {
     pub ranges: bool,
     /// Use colours, for terminals.
     pub colour: bool,
-    /// Show at most this many bytes of a blob or characters of a text; 0 shows all.
+    /// Show at most this many bytes of a blob or characters of text; 0 shows all.
     pub longest: usize,
     /// Spaces before every line.
     pub indent: usize,

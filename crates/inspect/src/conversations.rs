@@ -54,7 +54,8 @@ pub(crate) const MAX_LISTED: usize = 1000;
 impl Conversations {
     /// Adds a conversation or updates it with new facts.
     pub(crate) fn set(&mut self, overview: &Overview) {
-        // The reader numbers conversations. The packets that open them limit the memory.
+        // The reader assigns the numbers. Each conversation is opened by a packet, so the number of
+        // packets limits the memory.
         let Ok(index) = usize::try_from(overview.stream) else { return };
         if self.all.len() <= index {
             self.all.resize(index + 1, None);

@@ -6,18 +6,18 @@
 //! message. Everything else is decoded from the file again when a client requests it. Instead of a
 //! capture, a page can show a [`KiArchive`].
 //!
-//! | module | what it does |
+//! | module | contents |
 //! | --- | --- |
-//! | `recording` | reads the capture; every pass sees the same bytes |
+//! | `recording` | the reader of the capture; every pass sees the same bytes |
 //! | `index`, `texts`, `indexer` | the rows, and the thread that collects them |
 //! | `selection` | filters and searches, as sets of rows |
-//! | `checkpoints`, `message`, `detail` | decode one message on demand |
+//! | `checkpoints`, `message`, `detail` | decoding of single messages on demand |
 //! | `conversations`, `timeline` | summaries of rows |
-//! | `suggestions` | completes filters |
-//! | `export`, `notes` | output: exported files, and notes stored next to the capture |
-//! | `live` | watches and controls a running program, such as a proxy |
+//! | `suggestions` | completion of filters |
+//! | `export`, `notes` | exported files, and notes stored next to the capture |
+//! | `live` | the view and control of a running program, such as a proxy |
 //! | `worlds` | views of a world as a whole |
-//! | `guard` | admits only clients with the token, and only the page's own requests |
+//! | `guard` | access control: only clients with the token, and only the page's own requests |
 //! | `page`, `api`, `events`, `server` | the page, the routes, the WebSocket, the listener |
 
 mod api;

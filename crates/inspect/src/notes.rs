@@ -30,7 +30,7 @@ pub(crate) struct NoteList {
     pub(crate) notes: Vec<RowNote>,
 }
 
-/// A bookmark on a row, with a text that may be empty.
+/// A bookmark on a row, with text that may be empty.
 #[derive(Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RowNote {

@@ -249,7 +249,7 @@ fn cut(text: &str, cursor: usize) -> &str {
     text
 }
 
-/// The last word of a text that ends with a space; otherwise an empty one.
+/// The last word of text that ends with a space; otherwise an empty one.
 fn last_word(text: &str) -> &str {
     let trimmed = text.trim_end();
     let is_apart = trimmed.len() < text.len();

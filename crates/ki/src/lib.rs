@@ -51,8 +51,8 @@
 //! The examples `login` (a client and a server without sockets) and `edit_object` (a game object in
 //! an archive) show more: `cargo run -p worldwire-ki --example login`.
 //!
-//! The facts come from the Kronos Grimoire and were checked against community servers, community
-//! tools and public captures. Guesses are marked `Unverified:`.
+//! The protocol details come from the Kronos Grimoire and were checked against community servers,
+//! community tools and public captures. Guesses are marked `Unverified:`.
 
 pub mod character;
 pub mod client_args;

@@ -11,9 +11,9 @@ const MAX_WORDS: usize = 64;
 /// `MSG_LOGINLOGCHARACTERCREATION` holds the index into this array.
 pub const SCHOOLS: [&str; 7] = ["Fire", "Ice", "Storm", "Myth", "Life", "Death", "Balance"];
 
-/// The ID of a text, used for type tags, error codes, and the names of schools and states.
+/// The ID of a string, used for type tags, error codes, and the names of schools and states.
 ///
-/// The hash covers the raw bytes of the text, which are UTF-8 in practice. Implementations differ
+/// The hash covers the raw bytes of the string, which are UTF-8 in practice. Implementations differ
 /// for bytes below 0x20, which no known name has; this one follows the arithmetic rule of the
 /// Kronos Grimoire.
 ///

@@ -43,8 +43,8 @@
 //! The example `world` combines a [`connection`] with a [`replicator`] and serves a world to one
 //! client: `cargo run -p worldwire-mxo --example world`.
 //!
-//! The facts come from packets recorded on the live service and from emulators that the client
-//! accepts. Guesses are marked `Unverified:`.
+//! The protocol details come from packets recorded on the live service and from emulators that the
+//! client accepts. Guesses are marked `Unverified:`.
 
 pub mod codegen;
 pub mod connection;

@@ -11,7 +11,7 @@ use worldwire_core::Side;
 use worldwire_core::connection::Input;
 use worldwire_dissect::{Definitions, Facts, Keys, Start, Time};
 use worldwire_net::Stop;
-use worldwire_proxy::{Exchange, HookEvent, HookOptions, Hooks, Known};
+use worldwire_proxy::{Exchange, HookCommand, HookEvent, HookOptions, Hooks, Known};
 
 /// The connect packet of a client that downloads files.
 const CONNECT: &str =
@@ -81,6 +81,7 @@ impl Conversation {
 async fn measure(name: &str, commands: Vec<String>) {
     let definitions = Arc::new(Definitions::built_in());
     let stop = Stop::new();
+    let commands = commands.into_iter().map(HookCommand::from).collect();
     let options =
         HookOptions { commands, answer_time: Duration::from_secs(60), ..HookOptions::default() };
     let hooks =

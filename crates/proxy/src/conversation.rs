@@ -176,7 +176,7 @@ impl Conversation {
                 }
                 Report::Problem(text) => {
                     if let Some(count) = self.further_problems.count() {
-                        tracing::warn!(connection, count, "further problems, such as: {text}");
+                        tracing::warn!(connection, count, "more problems; for example: {text}");
                     }
                 }
                 Report::Held { id, name, from } => {

@@ -111,7 +111,7 @@ impl FieldsReader {
     /// The value of `fields` in a message's JSON line.
     ///
     /// # Errors
-    /// Why the message has none, as a text.
+    /// Why the message has none, as text.
     pub(crate) fn read(&mut self, tree: &Tree<'_>) -> Result<Json, String> {
         if let Some(error) = tree.error() {
             return Err(format!("the message cannot be decoded: {error}"));

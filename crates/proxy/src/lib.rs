@@ -64,7 +64,7 @@ pub use exchange::{Counts, Exchange, Known};
 pub use gate::MakeHandlers;
 pub use handler::{Effects, Handler, Next, Passing, Report};
 pub use held::HeldMessage;
-pub use hook::{ConversationHooks, HookEvent, HookOptions, HookSocket, Hooks};
+pub use hook::{ConversationHooks, HookCommand, HookEvent, HookOptions, HookSocket, Hooks};
 pub use ki::KiWorld;
 pub use ports::{Ports, Transport};
 pub use proxy::{Proxy, Setup};

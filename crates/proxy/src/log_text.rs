@@ -2,10 +2,10 @@
 
 use worldwire_core::text::is_hostile;
 
-/// The maximum number of bytes of a text that are logged.
+/// The maximum number of bytes of text that are logged.
 const MAX_LOG_BYTES: usize = 4_096;
 
-/// Appends a text, shortened if it is long, with characters that could control a terminal escaped.
+/// Appends text, shortened if it is long, with characters that could control a terminal escaped.
 pub(crate) fn push_safe(out: &mut String, text: &str) {
     for c in text.chars() {
         if out.len() >= MAX_LOG_BYTES {

@@ -61,7 +61,7 @@ pub enum ServerListError {
     #[error("the list has more than {MAX_SERVERS} servers")]
     TooMany,
     /// It has no servers.
-    #[error("the list has no server: no element `server` with `ip` and `port`")]
+    #[error("the list has no servers: no `server` element has `ip` and `port`")]
     Empty,
 }
 

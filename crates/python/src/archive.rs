@@ -217,9 +217,12 @@ impl Archive {
 }
 
 /// The maximum number of files that are read between checks for Python's signals, and of bytes, unless
-/// a single file has more.
-const FILES_AT_ONCE: usize = 1_024;
+/// a single file has more. With more small files, their memory would be returned to the system
+/// after each part.
+const FILES_AT_ONCE: usize = 512;
 const BYTES_AT_ONCE: u64 = 32 << 20;
+/// How many bytes are allocated before they are read. A stated size can be wrong.
+const MAX_RESERVED: usize = 256 << 10;
 
 impl Archive {
     pub(crate) fn of_path(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
@@ -312,7 +315,13 @@ impl Archive {
         py.check_signals()?;
         let indices = selected.indices.get(part).unwrap_or_default();
         let sharing = Sharing { run: usize::MAX, min_entries: usize::MAX };
+        let sizes = indices.iter().filter_map(|index| self.file.entry(*index));
+        let total: usize = sizes.map(|entry| entry.size as usize).fold(0, usize::saturating_add);
         let take = |(): &mut (), contents: &mut Contents, at, file: Result<&[u8], Failed>| {
+            if contents.files.is_empty() {
+                contents.bytes.reserve(total.min(MAX_RESERVED));
+                contents.files.reserve(indices.len());
+            }
             contents.bytes.extend_from_slice(file?);
             contents.files.push((at, contents.bytes.len()));
             Ok(())
@@ -343,7 +352,7 @@ impl Selected {
         file: &ArchiveFile,
         py: Python<'py>,
         part: Range<usize>,
-    ) -> impl Iterator<Item = Bound<'py, PyString>> {
+    ) -> impl ExactSizeIterator<Item = Bound<'py, PyString>> {
         part.map(move |at| match self.names.as_ref().and_then(|names| names.get(at)) {
             Some(name) => name.bind(py).clone(),
             None => {
@@ -372,7 +381,7 @@ impl ArchiveParts {
         let Some(part) = self.parts.next() else { return Ok(None) };
         let archive = self.archive.get();
         let contents = archive.contents(py, &self.selected, part.clone())?;
-        let names: Vec<_> = self.selected.names(&archive.file, py, part).collect();
+        let names = self.selected.names(&archive.file, py, part);
         let (names, contents) = (PyList::new(py, names)?, PyList::new(py, contents)?);
         // `zip` uses the same tuple again if the caller has not kept it.
         py.import("builtins")?.getattr("zip")?.call1((names, contents)).map(Some)

@@ -17,6 +17,7 @@ use worldwire_dissect::{Families, Family, Item, Keys, Options, Sink};
 use crate::error::{Class, Fault, of_file};
 use crate::knowledge::{Knowledge, keys_inside, warn};
 use crate::message::{Message, MessageHead, StoredMessage};
+use crate::missing::Warnings;
 use crate::reading::{Harvest, Plan, Report, Selection};
 use crate::source::Source;
 use crate::stored::Stored;
@@ -27,6 +28,7 @@ use crate::table::{Columns, Table};
 pub(crate) struct Capture {
     state: Mutex<State>,
     knowledge: Arc<Knowledge>,
+    warnings: Arc<Warnings>,
     /// The process that reads the capture, because forked processes do not inherit its threads.
     process: u32,
 }
@@ -58,6 +60,9 @@ impl Capture {
                 State::Opened(_) => state.start()?,
                 State::Reading { messages, .. } => {
                     if let Some(stored) = messages.next() {
+                        drop(state);
+                        stored.head().warn(&self.warnings, &self.knowledge.definitions);
+                        self.warnings.give(py)?;
                         return Ok(Some(Message::new(stored, Arc::clone(&self.knowledge))));
                     }
                 }
@@ -90,7 +95,13 @@ impl Capture {
             .map_err(|_| PyTypeError::new_err("columns must be a list of names"))?;
         let parsed = read_columns(py, &columns, &self.knowledge)?;
         let mut rows = Vec::new();
-        self.drain(py, Columns(parsed), |batch| rows.extend(batch))?.map_err(|it| it.raise(py))?;
+        let harvest = Columns {
+            columns: parsed,
+            knowledge: Arc::clone(&self.knowledge),
+            warnings: Arc::clone(&self.warnings),
+        };
+        self.drain(py, harvest, |batch| rows.extend(batch))?.map_err(|it| it.raise(py))?;
+        self.warnings.give(py)?;
         py.detach(|| Table::of(&columns, rows)).map_err(|fault| fault.raise(py))
     }
 
@@ -335,7 +346,7 @@ pub(crate) fn open(
     };
     let plan = Plan { source, options, selection: Selection { filter, stream, notes } };
     let state = Mutex::new(State::Opened(Box::new(plan)));
-    Ok(Capture { state, knowledge, process: std::process::id() })
+    Ok(Capture { state, knowledge, warnings: Arc::default(), process: std::process::id() })
 }
 
 /// Opens `source`, and looks for keys in it if `wants_keys`.

@@ -130,7 +130,7 @@ impl TypeList {
         let decoded = catch_defect(|| codec.decode_all(data, &mut object))
             .map_err(|defect| Fault::new(Class::Decode, defect.report("decode an object", data)))?;
         let decoded = decoded.map_err(|error| Fault::of(Class::Decode, &error))?;
-        let notes = decoded.notes.iter().map(|note| note.text.to_string()).collect();
+        let notes = decoded.notes.iter().map(ToString::to_string).collect();
         let header = decoded.header;
         let (is_lenient, json) = (lenient, OnceLock::new());
         let object = GameObject { object, header, is_lenient, classes, json };

@@ -128,10 +128,27 @@ pub(crate) fn keys_inside(path: &Path) -> Result<Keys, Fault> {
     Keys::parse(&text).map_err(failed)
 }
 
+/// The classes of warnings.
+#[derive(Clone, Copy)]
+pub(crate) enum WarningClass {
+    /// Definitions are missing.
+    Definitions,
+    Other,
+}
+
 /// Reports a warning to Python.
 pub(crate) fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
-    let class = py.import("worldwire._errors")?.getattr("WorldwireWarning")?;
-    py.import("warnings")?.call_method1("warn", (text, class, 2))?;
+    warn_as(py, WarningClass::Other, text)
+}
+
+/// Reports a warning of this class to Python.
+pub(crate) fn warn_as(py: Python<'_>, class: WarningClass, text: &str) -> PyResult<()> {
+    let errors = py.import("worldwire._errors")?;
+    let class = errors.getattr(match class {
+        WarningClass::Definitions => "DefinitionsWarning",
+        WarningClass::Other => "WorldwireWarning",
+    })?;
+    errors.call_method1("warn", (text, class))?;
     Ok(())
 }
 

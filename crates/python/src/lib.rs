@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | `capture`, `reading`, `source` | captures: the iterator, the reading threads, and their sources |
 //! | `message`, `record`, `stored`, `names` | messages, fields, and the values behind them |
+//! | `missing` | warnings about missing definitions |
 //! | `table` | columns of values, for NumPy and Arrow |
 //! | `totals` | statistics of captures |
 //! | `codec`, `values` | single messages and files; Python values to be encoded |
@@ -31,6 +32,7 @@ mod knowledge;
 mod login;
 mod machine;
 mod message;
+mod missing;
 mod names;
 mod object_table;
 mod pattern;

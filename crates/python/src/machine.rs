@@ -303,6 +303,12 @@ impl Machine {
         it.salt().map(|salt| (salt.session_id, salt.seconds, salt.millis))
     }
 
+    /// A likely cause, if the connection ends now.
+    fn closing_hint(&self) -> Option<&'static str> {
+        let Family::Uru(it) = &self.machine else { return None };
+        it.closing_hint()
+    }
+
     /// Ends the connection. Queued bytes can still be sent.
     fn close(&mut self) {
         each!(&mut self.machine, it => it.close());

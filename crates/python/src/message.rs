@@ -9,12 +9,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMapping, PyString};
 use worldwire_core::json::{Json, Style, parse};
 use worldwire_core::{Error, Limits, Side, Tree};
-use worldwire_dissect::{CodecOptions, Ends, Item, Line, LineEncoder, Note, NoteKind, Stamp};
+use worldwire_dissect::{
+    CodecOptions, Definitions, Ends, Item, Line, LineEncoder, Note, NoteKind, Stamp,
+};
 
 use crate::error::{Class, Fault};
 use crate::knowledge::Knowledge;
+use crate::missing::{self, Lack, Warnings};
 use crate::names::Name;
-use crate::record::Record;
+use crate::record::{Record, listed, places};
 use crate::stored::Stored;
 use crate::values::json_of;
 
@@ -46,6 +49,7 @@ pub(crate) struct MessageHead {
     /// The size of its values in memory.
     values_size: usize,
     error: Option<Box<str>>,
+    lack: Option<Lack>,
     is_note: bool,
     encoder: Option<Arc<dyn LineEncoder>>,
 }
@@ -105,9 +109,15 @@ impl MessageHead {
             fields,
             values_size: values.size() - size,
             error,
+            lack: Lack::of(item),
             is_note: item.note().is_some(),
             encoder: message.and_then(|message| message.line_encoder()),
         }
+    }
+
+    /// Notes what the definitions lack for this message.
+    pub(crate) fn warn(&self, warnings: &Warnings, definitions: &Definitions) {
+        warnings.note(self.lack.as_ref(), self.family, self.name(), definitions);
     }
 
     /// The approximate size of the message in memory; never 0.
@@ -177,13 +187,24 @@ impl Message {
         Self { stored, knowledge }
     }
 
+    /// The field at a path, as a filter reads it.
     fn node(&self, path: &str) -> PyResult<u32> {
         let (head, values) = (self.stored.head(), &self.stored.values);
         let path = path.strip_prefix("fields.").unwrap_or(path);
-        let found = values.find(head.fields, path).filter(|_| !path.is_empty());
-        found.ok_or_else(|| {
-            PyKeyError::new_err(format!("{} has no field `{path}`", self.stored.head().name()))
-        })
+        if let Some(found) = values.find(head.fields, path).filter(|_| !path.is_empty()) {
+            return Ok(found);
+        }
+        let found = places(values, head.fields, path);
+        let name = head.name();
+        match &found[..] {
+            [] => Err(PyKeyError::new_err(format!("{name} has no field `{path}`"))),
+            [found] => Ok(*found),
+            _ => {
+                let full = listed(values, head.fields, &found);
+                let problem = format!("in {name}, `{path}` can mean {full}; write the full path");
+                Err(PyKeyError::new_err(problem))
+            }
+        }
     }
 
     fn changed(&self, changes: &Bound<'_, PyMapping>) -> Result<Json, Fault> {
@@ -338,6 +359,14 @@ impl Message {
     #[getter]
     fn error(&self) -> Option<&str> {
         self.stored.head().error.as_deref()
+    }
+
+    /// If the message is shown as bytes, wholly or in part: what is missing, and what to pass as
+    /// `data`. Otherwise `None`.
+    #[getter]
+    fn hint(&self) -> Option<String> {
+        let head = self.stored.head();
+        missing::hint(head.lack.as_ref(), head.family, head.name(), &self.knowledge.definitions)
     }
 
     /// Whether this is a note about the conversation rather than a message.

@@ -12,7 +12,7 @@ use crate::archive_file::{ArchiveFile, Failed, Sharing};
 use crate::error::{Class, Fault};
 use crate::ki::file_options;
 use crate::knowledge::warn;
-use crate::table::{Cells, Table};
+use crate::table::{Cells, ObjectFault, Table};
 
 /// The column with the names of the files.
 const FILE: &str = "$file";
@@ -25,10 +25,13 @@ const OBJECTS_TOGETHER: usize = 128;
 const MIN_SHARED_OBJECTS: usize = 512;
 /// How many objects are decoded between checks for Python's signals.
 const OBJECTS_AT_ONCE: usize = 16_384;
+/// How many irregularities a table keeps.
+const MAX_NOTES: usize = 100_000;
 
 /// Decodes the objects in some files of an archive, and returns a table of their values at paths,
 /// with one row for each file. If an object cannot be decoded, it has no values, and its error is in
-/// the column `$error` or, without that, in a Python warning.
+/// the column `$error` or, without that, in a Python warning. The table lists all errors and
+/// irregularities.
 pub(crate) fn object_table(
     py: Python<'_>,
     file: &ArchiveFile,
@@ -56,8 +59,10 @@ pub(crate) fn object_table(
     }
     rows.report(py, file, indices, columns.iter().any(|name| name == ERROR))?;
     check_paths(&paths, &rows, classes)?;
+    let faults = rows.faults(file, indices);
     let cells = py.detach(|| rows.cells(&columns, file, indices));
-    Table::of_columns(&columns, cells).map_err(|fault| fault.raise(py))
+    let table = Table::of_columns(&columns, cells).map_err(|fault| fault.raise(py))?;
+    Ok(table.with_errors(faults))
 }
 
 /// What one thread has found in a group of files.
@@ -67,9 +72,12 @@ struct Found {
     rows: Vec<usize>,
     /// The values in these rows: one for each path, row by row.
     values: Vec<Option<PathValue>>,
-    errors: Vec<(usize, String)>,
-    /// The rows with irregular objects, and the first irregularity of each.
-    notes: Vec<(usize, String)>,
+    /// The rows of the objects that could not be decoded, and why.
+    errors: Vec<(usize, ObjectFault)>,
+    /// The rows of irregular objects, and their irregularities.
+    notes: Vec<(usize, ObjectFault)>,
+    /// How many objects are irregular.
+    irregular: usize,
 }
 
 impl Found {
@@ -94,9 +102,11 @@ impl Found {
             Ok(decoded) => {
                 self.rows.push(row);
                 self.values.extend(visitor.take());
-                if let Some(note) = decoded.notes.into_iter().next() {
-                    self.notes.push((row, note.text));
-                }
+                self.irregular += usize::from(!decoded.notes.is_empty());
+                self.notes.extend(decoded.notes.into_iter().map(|note| {
+                    let (offset, text) = (Some(note.byte()), note.to_string());
+                    (row, ObjectFault { path: note.path, offset, text, is_decoded: true })
+                }));
                 Ok(())
             }
             Err(error) => self.refuse(row, &error),
@@ -104,7 +114,8 @@ impl Found {
     }
 
     fn refuse(&mut self, row: usize, error: &Error) -> Result<(), Failed> {
-        self.errors.push((row, error.to_string()));
+        let (path, offset, text) = (error.path_text(), error.offset(), error.to_string());
+        self.errors.push((row, ObjectFault { path, offset, text, is_decoded: false }));
         Ok(())
     }
 }
@@ -114,8 +125,9 @@ struct Rows {
     count: usize,
     /// For each path.
     columns: Vec<Cells>,
-    errors: Vec<(usize, String)>,
-    notes: Vec<(usize, String)>,
+    errors: Vec<(usize, ObjectFault)>,
+    notes: Vec<(usize, ObjectFault)>,
+    irregular: usize,
 }
 
 impl Rows {
@@ -125,12 +137,16 @@ impl Rows {
             true => Cells::Lists(vec![None; count]),
             false => Cells::Single(vec![None; count]),
         });
-        Self { count, columns: columns.collect(), errors: Vec::new(), notes: Vec::new() }
+        let (errors, notes) = (Vec::new(), Vec::new());
+        Self { count, columns: columns.collect(), errors, notes, irregular: 0 }
     }
 
     fn add(&mut self, found: Found, paths: usize) {
         self.errors.extend(found.errors);
-        self.notes.extend(found.notes);
+        self.irregular += found.irregular;
+        // A type list from another revision makes every object irregular, in many places.
+        let room = MAX_NOTES.saturating_sub(self.notes.len());
+        self.notes.extend(found.notes.into_iter().take(room));
         let mut values = found.values.into_iter();
         for row in found.rows {
             for (column, value) in self.columns.iter_mut().zip(values.by_ref().take(paths)) {
@@ -138,7 +154,7 @@ impl Rows {
                     (_, None | Some(PathValue::Null)) => {}
                     (Cells::Single(cells), Some(value)) => {
                         if let Some(place) = cells.get_mut(row) {
-                            *place = Some(cell(value));
+                            *place = Some(cell(value)).filter(|it| *it != ColumnCell::Null);
                         }
                     }
                     (Cells::Lists(lists), Some(value)) => {
@@ -160,22 +176,33 @@ impl Rows {
         indices: &[usize],
         has_errors: bool,
     ) -> PyResult<()> {
-        self.errors.sort();
-        self.notes.sort();
+        // A thread reports its files in order, but not those of other threads.
+        self.errors.sort_by_key(|(row, _)| *row);
+        self.notes.sort_by_key(|(row, _)| *row);
         let name = |row: usize| file.name(indices.get(row).copied().unwrap_or(usize::MAX));
         if let (Some((row, error)), false) = (self.errors.first(), has_errors) {
             let (failed, count, name) = (self.errors.len(), self.count, name(*row));
             let hint = "the column `$error` has all errors";
-            warn(py, &format!("{failed} of {count} objects not decoded: {name}: {error}; {hint}"))?;
+            let text = &error.text;
+            warn(py, &format!("{failed} of {count} objects not decoded: {name}: {text}; {hint}"))?;
         }
         if let Some((row, note)) = self.notes.first() {
-            let (irregular, count) = (self.notes.len(), self.count);
+            let (irregular, count, name) = (self.irregular, self.count, name(*row));
+            let (hint, text) = ("`errors` of the table has all irregularities", &note.text);
             warn(
                 py,
-                &format!("{irregular} of {count} objects are irregular: {}: {note}", name(*row)),
+                &format!("{irregular} of {count} objects are irregular: {name}: {text}; {hint}"),
             )?;
         }
         Ok(())
+    }
+
+    /// What is wrong with the objects, in the order of the rows.
+    fn faults(&self, file: &ArchiveFile, indices: &[usize]) -> Vec<(String, ObjectFault)> {
+        let mut all: Vec<_> = self.errors.iter().chain(&self.notes).collect();
+        all.sort_by_key(|(row, _)| *row);
+        let name = |row: usize| file.name(indices.get(row).copied().unwrap_or(usize::MAX));
+        all.into_iter().map(|(row, fault)| (name(*row).into_owned(), fault.clone())).collect()
     }
 
     /// The columns of the table.
@@ -186,7 +213,7 @@ impl Rows {
             let mut cells = vec![None; self.count];
             for (row, error) in &self.errors {
                 if let Some(place) = cells.get_mut(*row) {
-                    *place = Some(ColumnCell::Text(error.clone()));
+                    *place = Some(ColumnCell::Text(error.text.clone()));
                 }
             }
             cells
@@ -224,6 +251,8 @@ fn cell(value: PathValue) -> ColumnCell {
         PathValue::Signed(value) => ColumnCell::Signed(value),
         PathValue::Unsigned(value) => ColumnCell::Unsigned(value),
         PathValue::Real(value) => ColumnCell::Real(value),
+        // The bits of a value that cannot be decoded. The table's errors say why.
+        PathValue::Json(text) if text.starts_with("{\"$bits\":") => ColumnCell::Null,
         PathValue::Text(text) | PathValue::Json(text) => ColumnCell::Text(text.into()),
         PathValue::Bytes(bytes) => ColumnCell::Bytes(bytes.into()),
         // Only a column can be one of lists.

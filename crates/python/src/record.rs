@@ -42,6 +42,13 @@ impl Record {
 
     /// The error for an unknown name.
     fn missing(&self, name: &str) -> String {
+        // Python itself looks for attributes that begin with an underscore.
+        let is_own = name.starts_with('_');
+        let found = if is_own { Vec::new() } else { places(&self.stored, self.node, name) };
+        if !found.is_empty() {
+            let full = listed(&self.stored, self.node, &found);
+            return format!("no field `{name}` here; write the full path: {full}");
+        }
         let names: Vec<&str> = self.names().collect();
         match nearest(name, names.iter().copied()) {
             Some(near) => format!("no field `{name}`; did you mean `{near}`?"),
@@ -52,6 +59,29 @@ impl Record {
 
     fn names(&self) -> impl Iterator<Item = &str> {
         self.stored.children(self.node).map(|child| self.stored.name(child))
+    }
+}
+
+/// The maximum number of places that an error lists.
+const MAX_LISTED: usize = 4;
+
+/// The places that a path below a node can mean. One more than errors list.
+pub(crate) fn places(stored: &Stored, top: u32, path: &str) -> Vec<u32> {
+    stored.find_all(top, path, MAX_LISTED + 1)
+}
+
+/// The paths of places, for errors.
+pub(crate) fn listed(stored: &Stored, top: u32, places: &[u32]) -> String {
+    let paths = places.iter().take(MAX_LISTED);
+    let mut text: Vec<_> = paths.map(|node| format!("`{}`", stored.path_to(top, *node))).collect();
+    if places.len() > MAX_LISTED {
+        text.push("and others".to_owned());
+    }
+    match text.pop() {
+        Some(last) if text.is_empty() => last,
+        Some(last) if last == "and others" => format!("{} {last}", text.join(", ")),
+        Some(last) => format!("{} or {last}", text.join(", ")),
+        None => String::new(),
     }
 }
 

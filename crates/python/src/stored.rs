@@ -208,6 +208,92 @@ impl Stored {
         Some(found)
     }
 
+    /// The nodes that a path can mean, as in filters: those at the path or, if there are none,
+    /// those whose paths end with it; of these, the ones nearest to the top. A name applied to a
+    /// list means all of its elements. At most `max` nodes.
+    pub(crate) fn find_all(&self, top: u32, path: &str, max: usize) -> Vec<u32> {
+        let mut found = Vec::new();
+        // After a name, a dot is skipped.
+        if path.is_empty() || path.starts_with('.') {
+            return found;
+        }
+        self.walk(top, path, max, &mut found);
+        let mut level = vec![top];
+        while found.is_empty() && !level.is_empty() {
+            let mut next = Vec::new();
+            level.iter().for_each(|node| self.add_records(*node, &mut next));
+            next.iter().for_each(|node| self.walk(*node, path, max, &mut found));
+            level = next;
+        }
+        found
+    }
+
+    /// The path of a node below another one: `ages[3].filename`.
+    pub(crate) fn path_to(&self, top: u32, node: u32) -> String {
+        let (mut path, mut at) = (String::new(), top);
+        while at != node {
+            let is_list = self.node(at).is_some_and(|it| matches!(it.value, Held::List));
+            let holds = |child: &u32| {
+                *child <= node && self.node(*child).is_some_and(|child| node < child.next)
+            };
+            let Some((index, child)) = self.children(at).enumerate().find(|(_, it)| holds(it))
+            else {
+                break;
+            };
+            if is_list {
+                path.push_str(&format!("[{index}]"));
+            } else {
+                path.push_str(if path.is_empty() { "" } else { "." });
+                path.push_str(self.name(child));
+            }
+            at = child;
+        }
+        path
+    }
+
+    /// Adds the records that are fields of a record, or elements of its lists.
+    fn add_records(&self, node: u32, records: &mut Vec<u32>) {
+        for child in self.children(node) {
+            match self.node(child).map(|child| child.value) {
+                Some(Held::Record) => records.push(child),
+                Some(Held::List) => self.add_records(child, records),
+                _ => {}
+            }
+        }
+    }
+
+    /// Adds the nodes at a path below a node.
+    fn walk(&self, node: u32, path: &str, max: usize, found: &mut Vec<u32>) {
+        if found.len() >= max {
+            return;
+        }
+        let path = path.strip_prefix('.').unwrap_or(path);
+        if path.is_empty() {
+            return found.push(node);
+        }
+        let is_list = self.node(node).is_some_and(|it| matches!(it.value, Held::List));
+        match path.strip_prefix('[').map(|inside| inside.split_once(']')) {
+            Some(Some(("*", rest))) => {
+                self.children(node).for_each(|child| self.walk(child, rest, max, found));
+            }
+            Some(Some((index, rest))) if is_list => {
+                let item = index.parse().ok().and_then(|index| self.children(node).nth(index));
+                item.into_iter().for_each(|item| self.walk(item, rest, max, found));
+            }
+            Some(_) => {}
+            None if is_list => {
+                self.children(node).for_each(|child| self.walk(child, path, max, found));
+            }
+            None => {
+                // Names can contain dots: the shortest one that exists is used.
+                let ends = path.match_indices(['.', '[']).map(|(end, _)| end).chain([path.len()]);
+                let mut names = ends.map(|end| path.split_at(end));
+                let next = names.find_map(|(name, rest)| Some((self.child(node, name)?, rest)));
+                next.into_iter().for_each(|(child, rest)| self.walk(child, rest, max, found));
+            }
+        }
+    }
+
     /// Appends the JSON of a node's value, as [`worldwire_core::json::write_node`] writes it.
     pub(crate) fn push_json(&self, node: u32, style: Style, out: &mut String) {
         let Some(Node { value, .. }) = self.node(node) else { return out.push_str("null") };

@@ -18,29 +18,38 @@ use worldwire_dissect::Item;
 use worldwire_dissect::filter::{Column, ColumnCell, Subject};
 
 use crate::error::{Class, Fault};
+use crate::knowledge::Knowledge;
+use crate::missing::{Lack, Warnings};
 use crate::reading::Harvest;
 
 /// A row: for each column, a value if the message has one.
 pub(crate) type Row = Box<[Option<ColumnCell>]>;
 
 /// Turns messages into rows.
-pub(crate) struct Columns(pub(crate) Vec<Column>);
+pub(crate) struct Columns {
+    pub(crate) columns: Vec<Column>,
+    pub(crate) knowledge: Arc<Knowledge>,
+    pub(crate) warnings: Arc<Warnings>,
+}
 
 impl Harvest for Columns {
     type Batch = Vec<Row>;
 
     fn keep(&self, item: &Item<'_>, name: &str, tree: &Tree<'_>, batch: &mut Vec<Row>) {
         let subject = Subject::of(item, name, tree);
-        let row: Row = self.0.iter().map(|column| column.cell(&subject)).collect();
+        let row: Row = self.columns.iter().map(|column| column.cell(&subject)).collect();
+        let definitions = &self.knowledge.definitions;
+        self.warnings.note(Lack::of(item).as_ref(), item.family, name, definitions);
         // As in the program's tables, messages with none of the fields are left out.
-        let mut fields = self.0.iter().zip(&row).filter(|(column, _)| column.is_field()).peekable();
+        let mut fields =
+            self.columns.iter().zip(&row).filter(|(column, _)| column.is_field()).peekable();
         if fields.peek().is_none() || fields.any(|(_, cell)| cell.is_some()) {
             batch.push(row);
         }
     }
 
     fn mistake(&self) -> Option<Fault> {
-        let ambiguity = self.0.iter().find_map(Column::ambiguity)?;
+        let ambiguity = self.columns.iter().find_map(Column::ambiguity)?;
         Some(Fault::new(Class::Filter, format!("column: {ambiguity}")))
     }
 }
@@ -56,6 +65,17 @@ pub(crate) enum Cells {
 #[pyclass(frozen, module = "worldwire")]
 pub(crate) struct Table {
     batch: RecordBatch,
+    /// What is wrong with objects, with the names of their files.
+    errors: Vec<(String, ObjectFault)>,
+}
+
+/// Why an object could not be decoded, or a part of it that was kept although it is irregular.
+#[derive(Clone, Debug)]
+pub(crate) struct ObjectFault {
+    pub(crate) path: String,
+    pub(crate) offset: Option<u64>,
+    pub(crate) text: String,
+    pub(crate) is_decoded: bool,
 }
 
 #[pymethods]
@@ -64,6 +84,18 @@ impl Table {
     #[getter]
     fn column_names(&self) -> Vec<String> {
         self.batch.schema_ref().fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// What is wrong with the objects of an archive's table: those that could not be decoded, and
+    /// irregularities of the others.
+    #[getter]
+    fn errors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let class = py.import("worldwire._types")?.getattr("ObjectError")?;
+        let errors = self.errors.iter().map(|(file, fault)| {
+            let ObjectFault { path, offset, text, is_decoded } = fault;
+            class.call1((file, path, offset, text, is_decoded))
+        });
+        PyList::new(py, errors.collect::<PyResult<Vec<_>>>()?)
     }
 
     fn __len__(&self) -> usize {
@@ -143,7 +175,12 @@ impl Table {
         let fields = fields.map(|(name, array)| Field::new(name, array.data_type().clone(), true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let batch = RecordBatch::try_new(schema, arrays);
-        Ok(Self { batch: batch.map_err(|error| Fault::new(Class::Capture, error))? })
+        let batch = batch.map_err(|error| Fault::new(Class::Capture, error))?;
+        Ok(Self { batch, errors: Vec::new() })
+    }
+
+    pub(crate) fn with_errors(self, errors: Vec<(String, ObjectFault)>) -> Self {
+        Self { errors, ..self }
     }
 }
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 from pathlib import Path
 from typing import Any, Dict, List, Tuple, cast
 
@@ -232,3 +233,61 @@ except KeyboardInterrupt:
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=30)
     assert done.stdout == "interrupted\n"
+
+
+def test_missing_definitions_are_reported(samples: Path) -> None:
+    with pytest.warns(worldwire.DefinitionsWarning) as caught:
+        messages = list(worldwire.open(samples / "tera-login.pcapng"))
+    hint = (
+        "tera.24510 has no definition, so it is shown as bytes: "
+        "pass definitions (.def) and the opcode map as `data`"
+    )
+    assert [str(it.message) for it in caught] == [hint] and caught[0].filename == __file__
+    hints = {message.name: message.hint for message in messages}
+    assert hints["tera.24510"] == hint and hints["tera.C_CHECK_VERSION"] is None
+    assert sum(message.hint is not None for message in messages) == 13
+    with pytest.warns(worldwire.DefinitionsWarning) as caught:
+        messages = list(worldwire.open(samples / "ki-login.pcapng", keys=samples / "ki-keys.toml"))
+    assert [str(it.message) for it in caught] == [
+        "LOGIN.MSG_CHARACTERINFO.CharacterInfo is an object shown as bytes: pass a type list as `data`",
+        "200.1 has no definition, so it is shown as bytes: pass this revision's message XML as `data`",
+    ]
+    assert {str(it.message) for it in caught} == {it.hint for it in messages} - {None}
+    with pytest.warns(worldwire.DefinitionsWarning, match=r"pass descriptors \(\.sdl files\) as `data`"):
+        list(opened(samples, "uru-walk.pcapng", {"keys": "uru-keys.toml"}))
+    with pytest.warns(worldwire.DefinitionsWarning, match="opcode map") as caught:
+        worldwire.open(samples / "tera-login.pcapng").table(["name", "payload"])
+    assert len(caught) == 1 and caught[0].filename == __file__
+    with pytest.warns(worldwire.DefinitionsWarning, match="tera.51042 .* pass an opcode map that names it"):
+        list(opened(samples, "tera-login.pcapng", {"data": "tera"}))
+
+
+def test_complete_definitions_cause_no_warning(samples: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name, needs in [CAPTURES[0], CAPTURES[1], CAPTURES[6]]:
+            assert all(message.hint is None for message in opened(samples, name, needs))
+
+
+def test_ranges_take_the_paths_of_filters(samples: Path) -> None:
+    needs = {"keys": "uru-keys.toml"}
+    fetched = next(opened(samples, "uru-login.pcapng", needs, filter="Text_1 == \"yes\""))
+    whole = fetched.range("fields.node.Text_1")
+    assert whole == fetched.range("node.Text_1") == fetched.range("Text_1")
+    assert "yes".encode("utf-16le") in fetched.body[slice(*whole)]
+    with pytest.raises(KeyError, match="auth.VaultNodeFetched has no field `Text_2`"):
+        fetched.range("Text_2")
+    with pytest.raises(KeyError, match="no field `Text_1` here; write the full path: `node.Text_1`"):
+        fetched.fields["Text_1"]
+    assert "Text_1" not in fetched.fields and fetched.fields.get("Text_1") is None
+    assert not hasattr(fetched.fields, "__Text_1__")
+    age = {**needs, "data": "sdl"}
+    members = next(opened(samples, "uru-age.pcapng", age, filter="exists(members)"))
+    # A name after a list is that of all its elements. Fields nearer to the top come first.
+    inside = members.range("buffer.message.members[0].client.playerId")
+    assert inside == members.range("client.playerId") == members.range("members.client.playerId")
+    assert members.range("playerId") == members.range("buffer.message.playerId") != inside
+    listed = next(opened(samples, "uru-login.pcapng", needs, filter="file.ManifestReply"))
+    paths = r"`manifest\[0\].md5` or `manifest\[1\].md5`; write the full path"
+    with pytest.raises(KeyError, match=f"in file.ManifestReply, `md5` can mean {paths}"):
+        listed.range("md5")

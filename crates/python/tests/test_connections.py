@@ -3,13 +3,14 @@
 import asyncio
 import random
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import pytest
 
 import worldwire
 from worldwire import Connection, Event
-from worldwire.uru import Client, Refused
+from worldwire.keys import Keys
+from worldwire.uru import Age, Chat, Client, Player, Refused
 
 
 def exchange(one: Connection, other: Connection) -> Tuple[List[Event], List[Event]]:
@@ -182,3 +183,133 @@ def test_an_uru_client_logs_in() -> None:
                 await client.request("AcctSetPlayerRequest", {"playerId": 1})
 
     asyncio.run(play())
+
+
+class GameServer:
+    """A server for one player in an age, who hears a chat message. Then it may end the connection."""
+
+    def __init__(self, ends: bool) -> None:
+        self.connection = Connection.uru("server")
+        self.ends = ends
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = self.connection
+        asked = 0
+        # After joining, the client asks for the members and for the state.
+        while asked < 2 and (data := await reader.read(65536)):
+            connection.receive(data)
+            for event in connection.events():
+                if event.kind == "message" and event.name == "JoinAgeRequest":
+                    done = {"transId": event.fields.transId, "result": "Success"}
+                    connection.send("JoinAgeReply", done)
+                asked += event.name == "PropagateBuffer"
+            while (answer := connection.transmit()) is not None:
+                writer.write(answer)
+        connection.send("PropagateBuffer", chat("Shorah!"))
+        while (answer := connection.transmit()) is not None:
+            writer.write(answer)
+        await writer.drain()
+        if not self.ends:
+            await reader.read()
+        writer.close()
+
+
+class Speaker(Age):
+    """Another player, who is not connected."""
+
+    said: Mapping[str, Any] = {}
+
+    def send(self, name: str, fields: Optional[Mapping[str, Any]] = None) -> None:
+        self.said = fields or {}
+
+
+def chat(text: str) -> Mapping[str, Any]:
+    """What another player says, as fields."""
+    speaker = Speaker(Client("127.0.0.1"), "127.0.0.1", 1, "", Player(9, "Bob", "male", 1))
+    speaker.say(text)
+    return speaker.said
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_chat_ends_with_an_error_unless_it_is_closed(ends: bool) -> None:
+    async def play() -> None:
+        game = GameServer(ends)
+        server = await asyncio.start_server(game.serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        client = Client("127.0.0.1", port, patience=20)
+        account = str(LOGIN["accountId"])
+        async with server:
+            age = Age(client, "127.0.0.1", 1, account, Player(8, "Ann", "female", 1))
+            heard: List[Chat] = []
+
+            async def listen() -> None:
+                async for said in age.chat():
+                    heard.append(said)
+                    if not ends:
+                        asyncio.get_running_loop().call_soon(lambda: asyncio.ensure_future(age.close()))
+
+            async with age:
+                for _ in range(2):
+                    # Later iterations end in the same way.
+                    if ends:
+                        error = "the connection has ended: closed by the other side"
+                        with pytest.raises(ConnectionError, match=error):
+                            await asyncio.wait_for(listen(), 20)
+                    else:
+                        await asyncio.wait_for(listen(), 20)
+            assert heard == [Chat(9, "Bob", "Shorah!", False)]
+
+    asyncio.run(play())
+
+
+class EncryptedServer:
+    """A server with keys. It ends the connection if it cannot read a message."""
+
+    def __init__(self, keys: Keys) -> None:
+        self.keys = keys
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = Connection.uru("server", keys=self.keys)
+        while not connection.is_closed and (data := await reader.read(65536)):
+            connection.receive(data)
+            for event in connection.events():
+                if event.kind == "message" and event.name == "ClientRegisterRequest":
+                    connection.send("ClientRegisterReply", {"serverChallenge": 5})
+            while (answer := connection.transmit()) is not None:
+                writer.write(answer)
+        writer.close()
+
+
+def test_keys_of_another_shard_are_suspected() -> None:
+    one, other = Keys.generate(), Keys.generate()
+
+    async def register(keys: Keys) -> Event:
+        server = await asyncio.start_server(EncryptedServer(one).serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with server, Client("127.0.0.1", port, keys=keys, patience=3) as client:
+            return await client.wait_for(
+                "ClientRegisterReply", "ClientRegisterRequest", {"buildId": 918}
+            )
+
+    assert asyncio.run(register(one.public())).fields.serverChallenge == 5
+    # Each side reads noise: it can be no message, or the beginning of a long one.
+    with pytest.raises(ConnectionError, match="(may be those of )?another shard"):
+        asyncio.run(register(other.public()))
+
+
+def test_a_connection_knows_a_likely_cause_of_its_end() -> None:
+    keys = Keys.generate()
+    client = Connection.uru("client", keys=keys.public())
+    server = Connection.uru("server", keys=keys)
+    assert client.closing_hint is None
+    client.send("ClientRegisterRequest", {"buildId": 918})
+    exchange(client, server)
+    assert client.is_established
+    hint = client.closing_hint
+    assert hint is not None and hint.startswith("the keys may be those of another shard: check ")
+    server.send("ClientRegisterReply", {"serverChallenge": 7})
+    exchange(client, server)
+    assert client.closing_hint is None and server.closing_hint is None
+    plain = Connection.uru("client")
+    exchange(plain, Connection.uru("server"))
+    assert plain.is_established and plain.closing_hint is None

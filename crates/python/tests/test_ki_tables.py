@@ -1,5 +1,6 @@
 """KI: many files and objects of archives at once."""
 
+import json
 import random
 import re
 import warnings
@@ -9,7 +10,7 @@ from typing import Any, Dict, List
 import pytest
 
 import worldwire
-from worldwire.ki import Archive, GameObject, TypeList
+from worldwire.ki import Archive, GameObject, ObjectError, TypeList
 
 POINTS = "m_snacks[0].m_points"
 
@@ -177,3 +178,45 @@ def test_damaged_objects_in_tables_do_no_harm(tmp_path: Path, types: TypeList, p
             elif lenient:
                 assert types.decode(content, lenient=True)["m_name"] == name
         assert 0 < failed < 600
+
+
+def test_tables_list_what_is_wrong_with_objects(
+    tmp_path: Path, samples: Path, types: TypeList, pet: GameObject
+) -> None:
+    # Another revision's list: a number has another size, and a property is missing.
+    lists = json.loads((samples / "ki-types.json").read_text())
+    lists["classes"]["1569547039"]["properties"]["m_points"]["type"] = "unsigned int"
+    del lists["classes"]["1841593929"]["properties"]["m_speed"]
+    (tmp_path / "other.json").write_text(json.dumps(lists))
+    other = TypeList(tmp_path / "other.json")
+    data = pet.encode()
+    contents = {"a.xml": data, "b.txt": b"text", "c.xml": data}
+    Archive.create(tmp_path / "pets.wad", contents)
+    archive = Archive(tmp_path / "pets.wad")
+    columns = ["m_name", POINTS, "m_snacks[*].m_points", "$error"]
+    with pytest.warns(worldwire.WorldwireWarning, match="2 of 3 objects are irregular: a.xml: ") as said:
+        table = archive.table("*", columns, other, lenient=True)
+    assert said[0].filename == __file__
+    assert table.column("m_name") == [pet["m_name"], None, pet["m_name"]]
+    assert table.column(POINTS) == [None] * 3 and table.column("m_snacks[*].m_points") == [[None], None, [None]]
+    errors = table.errors
+    assert [(it.file, it.path, it.is_decoded) for it in errors] == [
+        ("a.xml", "", True),
+        ("a.xml", POINTS, True),
+        ("b.txt", "magic", False),
+        ("c.xml", "", True),
+        ("c.xml", POINTS, True),
+    ]
+    unknown, short, text = errors[:3]
+    assert isinstance(unknown, ObjectError) and "is not in class MadeUpPet" in unknown.text
+    assert short.text.startswith(f"{POINTS} at byte ") and "wanted 4 bytes, found 1" in short.text
+    assert short.offset is not None and unknown.offset is not None and 0 < unknown.offset < short.offset
+    assert text.offset == 0 and table.column("$error") == [None, text.text, None]
+    # Decoding an object reports the same irregularities.
+    with pytest.warns(worldwire.WorldwireWarning) as notes:
+        other.decode(data, lenient=True)
+    assert [str(it.message) for it in notes] == [unknown.text, short.text]
+    with pytest.warns(worldwire.WorldwireWarning, match="3 of 3 objects not decoded"):
+        strict = archive.table("*", [POINTS], other)
+    assert [it.is_decoded for it in strict.errors] == [False] * 3
+    assert archive.table("*.xml", [POINTS], types).errors == []

@@ -51,9 +51,8 @@
 //! The example `chat_printer` splits a stream into messages, decodes chat and encodes an answer:
 //! `cargo run -p worldwire-tera --example chat_printer`.
 //!
-//! The facts come from the community's definitions and from comparing this crate with its parsers on the same
-//! input.
-//! Guesses are marked `Unverified:`.
+//! The protocol details come from the community's definitions and from comparing this crate with
+//! the community's parsers on the same input. Guesses are marked `Unverified:`.
 
 pub mod carry;
 pub mod codegen;

@@ -40,8 +40,9 @@
 //! The example `register` connects a client to a server over an encrypted connection, without
 //! sockets: `cargo run -p worldwire-uru --example register`.
 //!
-//! The facts come from the Uru community's protocol documentation and were checked against the
-//! H'uru client and the dirtsand, moulars and NAGUS servers. Guesses are marked `Unverified:`.
+//! The protocol details come from the Uru community's protocol documentation and were checked
+//! against the H'uru client and the dirtsand, moulars and NAGUS servers. Guesses are marked
+//! `Unverified:`.
 
 pub mod age;
 pub mod codegen;

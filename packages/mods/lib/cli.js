@@ -24,7 +24,7 @@ Options:
   --mods FOLDER            the mods
   --revision N             the client's revision [default: the one that the client sends; for check, that of the newest map]
   --patch MAJOR.MINOR      the game's version, if revisions.json does not list the revision
-  --blocked FILE           skip the mods listed in this file, and add mods that block while they start
+  --blocked FILE           skip the mods listed in this file, and add mods that block or exit while they start
   --json                   write JSON (check only)
   --until-eof              end when standard input ends (check only)
 
@@ -107,9 +107,10 @@ function run(options) {
   const data = GameData.load(folders);
   const manager = new Manager(folder);
   setGlobals(manager);
-  ({ mark: manager.mark, starting: manager.starting } = watch({ to: blocked }));
-  for (const name of blocked === undefined ? [] : blockedIn(blocked)) {
-    manager.skipped.set(name, 'it blocked while it was starting; correct it, then restart the proxy');
+  const watchdog = watch({ to: blocked });
+  ({ mark: manager.mark, starting: manager.starting } = watchdog);
+  for (const { name, why } of blocked === undefined ? [] : blockedIn(blocked)) {
+    manager.skipped.set(name, `${why} while it was starting; correct it, then restart the proxy`);
   }
   const [input, send] = connect === 'stdin' ? [process.stdin, output] : dial(String(connect));
   const runner = new Runner(manager, data, world, send);
@@ -120,6 +121,7 @@ function run(options) {
   const end = () => {
     runner.close();
     manager.close();
+    watchdog.release();
     process.exit(0);
   };
   input.on('data', (/** @type {Buffer} */ chunk) => {
@@ -127,6 +129,7 @@ function run(options) {
       runner.receive(chunk);
     } catch (error) {
       console.error(`[worldwire-mods] error: ${/** @type {Error} */ (error).stack}`);
+      watchdog.release();
       process.exit(1);
     }
   });

@@ -1,6 +1,6 @@
 'use strict';
 // Ends the program if a mod blocks; the proxy then restarts it. A second thread does the watching
-// because the first one is busy.
+// because the first one is busy. If a mod ends the program itself, the log names it.
 
 const { Worker, isMainThread, workerData, parentPort } = require('worker_threads');
 const fs = require('fs');
@@ -15,8 +15,8 @@ const MAX_SECONDS = (MAX_STEPS * BEAT_MS) / 1000;
 const [BEATS, RUNNING, STARTING] = [0, 1, 2];
 
 /**
- * Where to write the name of a mod that blocks while it starts, as a line of JSON: a file or a descriptor. `isQuiet` prevents a
- * message on standard error.
+ * Where to write the name of a mod that blocks or exits while it starts, as a line of JSON: a file or a descriptor. `isQuiet`
+ * prevents messages on standard error, and means that the caller notices the end of the program.
  * @typedef {{to?: string | number, isQuiet?: boolean}} Blocked
  */
 
@@ -41,7 +41,18 @@ function watch(blocked = {}) {
     return number;
   };
   let last = '';
+  /** @type {string | null} */
+  let current = null;
+  const exited = (/** @type {number} */ code) => {
+    const suspect = last === '' ? 'a mod' : `the mod ${last}, or a timer,`;
+    const what = current === null ? `${suspect} has ended the program` : `the mod ${current} has ended the program while it was starting`;
+    fs.writeSync(2, `[worldwire-mods] error: ${what} (exit code ${code})\n`);
+    if (current !== null && blocked.to !== undefined) note(blocked.to, { exited: current, code });
+  };
+  if (!blocked.isQuiet) process.on('exit', exited);
   return {
+    /** The program itself ends from here on. */
+    release: () => { process.removeListener('exit', exited); },
     /** Records which mod is running. Called for every hook of every message. */
     mark: (/** @type {{name: string}} */ { name }) => {
       if (name === last) return;
@@ -50,6 +61,7 @@ function watch(blocked = {}) {
     },
     /** Records which mod is starting, or that none is. Each mod gets the full time. @param {string | null} name */
     starting: (name) => {
+      current = name;
       Atomics.add(state, BEATS, 1);
       Atomics.store(state, STARTING, name === null ? 0 : numberOf(name));
     },
@@ -72,23 +84,26 @@ function run({ state, blocked: { to, isQuiet = false } }) {
     const what = starting === undefined ? `${suspect} has not returned` : `the mod ${starting} has been starting`;
     if (!isQuiet) fs.writeSync(2, `[worldwire-mods] error: ${what} for ${MAX_SECONDS} s; ending the program\n`);
     try {
-      if (starting !== undefined && to !== undefined) note(to, starting);
+      if (starting !== undefined && to !== undefined) note(to, { blocked: starting });
     } finally {
       process.kill(process.pid, 'SIGKILL');
     }
   }, BEAT_MS);
 }
 
-/** @param {string | number} to @param {string} name */
-function note(to, name) {
+/** @param {string | number} to @param {{blocked: string} | {exited: string, code: number}} what */
+function note(to, what) {
   if (typeof to === 'string') fs.mkdirSync(path.dirname(to), { recursive: true });
-  fs.appendFileSync(to, `${JSON.stringify({ blocked: name })}\n`);
+  fs.appendFileSync(to, `${JSON.stringify(what)}\n`);
 }
 
-/** The mods that blocked while they started, according to a file that the watchdog has written. @param {string} file @returns {string[]} */
+/** The mods that blocked or exited while they started, according to a file that the watchdog has written. @param {string} file @returns {{name: string, why: string}[]} */
 function blockedIn(file) {
   if (!fs.existsSync(file)) return [];
-  return fs.readFileSync(file, 'utf8').split('\n').filter((line) => line !== '').map((line) => JSON.parse(line).blocked);
+  return fs.readFileSync(file, 'utf8').split('\n').filter((line) => line !== '').map((line) => {
+    const { blocked, exited, code } = JSON.parse(line);
+    return exited === undefined ? { name: blocked, why: 'it blocked' } : { name: exited, why: `it ended the program (exit code ${code})` };
+  });
 }
 
 if (!isMainThread && workerData?.state instanceof Int32Array) run(workerData);

@@ -19,7 +19,7 @@ function start(words) {
   return spawn(process.execPath, [PROGRAM, ...words]);
 }
 
-/** Runs the program until it ends. @param {string[]} words @returns {Promise<{code: number | null, output: string, errors: string}>} */
+/** Runs the program until it ends. @param {string[]} words @param {string | Buffer} input @returns {Promise<{code: number | null, output: string, errors: string}>} */
 function run(words, input = '') {
   return new Promise((resolve) => {
     const child = start(words);

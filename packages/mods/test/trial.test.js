@@ -5,7 +5,7 @@ const path = require('path');
 const { once } = require('events');
 const { test } = require('node:test');
 const { folderOf, testData } = require('./conversation');
-const { run, start } = require('./program');
+const { frame, run, start } = require('./program');
 
 const GOOD = 'module.exports = function () {}';
 const pause = (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -61,6 +61,23 @@ test('a mod that blocks while it starts is named, and not loaded again in the sa
   const { code, output } = await run(words);
   assert.strictEqual(code, 0);
   assert.match(output, /\[loops\.js\] does not run: it blocked while it was starting; correct it, then restart the proxy/);
+});
+
+test('a mod that exits while it starts is named, and not loaded again in the same run', async () => {
+  const mods = folderOf({ 'a.js': GOOD, 'exits.js': 'module.exports = function () { process.exit(3); };', 'leaves.js': 'process.exit(0);' });
+  const blocked = path.join(folderOf({}), 'new', 'blocked');
+  const words = ['--connect', 'stdin', '--mods', mods, '--revision', '7', '--blocked', blocked];
+  const first = await run(words);
+  assert.match(first.errors, /error: the mod leaves\.js has ended the program while it was starting \(exit code 0\)\n/);
+  // The other one exits when a connection begins.
+  const input = [frame(0, Buffer.from(JSON.stringify({ type: 'welcome' }))), frame(0, Buffer.from(JSON.stringify({ type: 'opened', conversation: 1, family: 'tera' })))];
+  const second = await run(words, Buffer.concat(input));
+  assert.match(second.output, /\[leaves\.js\] does not run: it ended the program \(exit code 0\) while it was starting; correct it, then restart the proxy/);
+  assert.match(second.errors, /error: the mod exits\.js has ended the program while it was starting \(exit code 3\)\n/);
+  assert.strictEqual(second.code, 3);
+  const third = await run(words, Buffer.concat(input));
+  assert.match(third.output, /\[exits\.js\] does not run: it ended the program \(exit code 3\) while it was starting/);
+  assert.deepStrictEqual([third.code, third.errors], [0, '']);
 });
 
 /** @param {number} pid */

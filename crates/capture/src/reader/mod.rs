@@ -96,8 +96,8 @@ pub struct Packet<'a> {
     pub data: &'a [u8],
     /// Its length on the wire; greater than the length of `data` if the capture truncated it.
     pub original_length: u32,
-    /// Why its block is unusable: [`Unusable::Interface`] or [`Unusable::Block`]. Then only its
-    /// number and offset are known, and `data` is empty.
+    /// Why its block is unusable: [`Unusable::Interface`] or [`Unusable::Block`]. If it is,
+    /// only its number and offset are known, and `data` is empty.
     pub unusable: Option<Unusable>,
     /// Where its record begins in the unpacked file.
     pub offset: u64,
@@ -112,8 +112,8 @@ impl SecretsKind {
     pub const WORLDWIRE: Self = Self(0x5757_4B46);
 }
 
-/// The first worldwire key file in a proxy's recording. It contains only a comment, which says that
-/// the keys of conversations follow between the packets.
+/// The first worldwire key file in a proxy's recording. Its only content is a comment saying that
+/// session keys follow between the packets.
 pub const MORE_KEYS: &str = "# keys follow between the packets\n";
 
 impl<R: Read> CaptureReader<R> {
@@ -143,7 +143,7 @@ impl<R: Read> CaptureReader<R> {
         Ok(Self { source, state, largest: largest(limits), packets: 0, done: false })
     }
 
-    /// The place after the record read last. `None` for gzipped captures, which can only be read
+    /// The position after the last record read. `None` for gzipped captures, which can only be read
     /// from the beginning.
     #[must_use]
     pub fn mark(&self) -> Option<Mark> {
@@ -156,7 +156,7 @@ impl<R: Read> CaptureReader<R> {
         (!self.source.is_gzip()).then_some(Mark { state, offset, packets: self.packets })
     }
 
-    /// Resumes at a place in the same capture. `input` must begin at [`Mark::offset`].
+    /// Resumes at a position in the same capture. `input` must begin at [`Mark::offset`].
     #[must_use]
     pub fn resume(input: R, mark: &Mark, limits: &Limits) -> Self {
         let Mark { state, offset, packets } = mark.clone();
@@ -164,8 +164,8 @@ impl<R: Read> CaptureReader<R> {
         Self { source, state, largest: largest(limits), packets, done: false }
     }
 
-    /// The first comment on the section that was read last, cut to 256 bytes: what a program says
-    /// about the whole file. `None` before the first record, and if the format has no comments.
+    /// The first comment on the current section, truncated to 256 bytes. Programs use it to
+    /// describe the whole file. `None` before the first record, or if the format has no comments.
     #[must_use]
     pub fn comment(&self) -> Option<&str> {
         match &self.state {
@@ -180,7 +180,7 @@ impl<R: Read> CaptureReader<R> {
     ///
     /// [`CaptureError::Truncated`] if the file ends inside a record, [`CaptureError::BadBlock`] if
     /// its fields contradict each other, [`CaptureError::Limit`], or an I/O error. A packet block
-    /// with wrong fields of its own is not an error: see [`Packet::unusable`]. After an error, only
+    /// whose own fields are invalid is not an error: see [`Packet::unusable`]. After an error, only
     /// `None` is returned.
     #[expect(clippy::should_implement_trait, reason = "the record borrows from the reader")]
     pub fn next(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
@@ -245,7 +245,7 @@ impl What {
     }
 }
 
-/// Fills the window with one whole part of the file; `None` if the file properly ends before it.
+/// Fills the window with one whole part of the file; `None` if the file ends cleanly before it.
 #[inline]
 fn whole<R: Read>(
     source: &mut Source<R>,

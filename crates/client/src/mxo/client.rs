@@ -281,8 +281,8 @@ impl Client {
     }
 
     /// Goes to a district through a hardline and waits at most this long for the character to
-    /// arrive. A server refuses with a text: if one arrives, and the character does not leave
-    /// within three seconds, the wait ends.
+    /// arrive. A server refuses with a text message: if one arrives, and the character does not
+    /// leave within three seconds, the wait ends.
     ///
     /// # Errors
     /// None in practice.
@@ -383,8 +383,8 @@ const LEAVE_POLL: Duration = Duration::from_millis(10);
 
 /// How often to check whether the character has arrived in another district.
 const ARRIVAL_POLL: Duration = Duration::from_millis(20);
-/// How long after a text from the server the character may still leave. A text that is not a refusal
-/// must not end the wait, even on a bad network.
+/// How long after a text message from the server the character may still leave. A text message that
+/// is not a refusal must not end the wait, even on a bad network.
 const REFUSAL_TIME: Duration = Duration::from_secs(3);
 /// A message without a known layout: the character leaves a district.
 const LEAVE_WORLD: u16 = 0x8107;

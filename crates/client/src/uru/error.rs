@@ -70,12 +70,14 @@ pub enum ClientError {
     #[error("kicked off: {}", explained(*.0))]
     KickedOff(NetError),
     /// The connection has ended.
-    #[error("{request}: the connection has ended: {end}{}", closed_advice(request))]
+    #[error("{request}: the connection has ended: {end}{}", hinted(*hint))]
     Closed {
         /// The request's message.
         request: &'static str,
         /// How it ended.
         end: End,
+        /// A likely cause, such as keys of another shard.
+        hint: Option<&'static str>,
     },
     /// The queue of notifications is full because nobody reads them.
     #[error("too many notifications are waiting")]
@@ -167,15 +169,8 @@ fn not_set_up(service: &str, address: &str, end: &End) -> String {
     }
 }
 
-/// What to do about a connection that ended. With another server's keys, setup succeeds, and the
-/// first message is noise.
-fn closed_advice(request: &str) -> &'static str {
-    match request {
-        "ClientRegisterRequest" => {
-            "; check that server.ini has this server's keys, and that it accepts the client's build"
-        }
-        _ => "",
-    }
+fn hinted(hint: Option<&str>) -> String {
+    hint.map_or_else(String::new, |hint| format!("; {hint}"))
 }
 
 /// What to do about a refused login.

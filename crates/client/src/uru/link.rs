@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use worldwire_core::Error;
 use worldwire_core::connection::{Event, EventOf, Sender as _};
 use worldwire_net::{Application, Clock, Driver, End, Flow, tcp};
-use worldwire_uru::connection::{ClientConfig, Connection, News, Sender};
+use worldwire_uru::connection::{ClientConfig, Connection, News, OTHER_KEYS, Sender};
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::Caps;
 use worldwire_uru::types::{NetError, TransId};
@@ -77,6 +77,8 @@ struct LinkState {
     caps: Option<Caps>,
     overflowed: bool,
     end: Option<End>,
+    /// Whether the connection is encrypted and the server has sent no message yet.
+    is_unanswered: bool,
 }
 
 impl Shared {
@@ -91,7 +93,9 @@ impl Shared {
             (None, true) => ClientError::Overflow,
             (None, false) => {
                 let end = state.end.clone().unwrap_or(End::Application);
-                ClientError::Closed { request, end }
+                // A fault says more about the keys.
+                let is_other = state.is_unanswered && matches!(end, End::Closed(_) | End::Lost);
+                ClientError::Closed { request, end, hint: is_other.then_some(OTHER_KEYS) }
             }
         }
     }
@@ -415,7 +419,8 @@ impl Application<Connection> for Messenger {
 
     async fn event(&mut self, event: EventOf<'_, Connection>, _: &mut Sender) -> Flow {
         match event {
-            Event::News(News::Established { .. }) => {
+            Event::News(News::Established { encrypted, .. }) => {
+                self.shared.state().is_unanswered = encrypted;
                 if let Some(set_up) = self.set_up.take() {
                     // The receiver is gone if the caller stopped waiting.
                     let _ = set_up.send(());
@@ -423,6 +428,7 @@ impl Application<Connection> for Messenger {
             }
             Event::Received(received) => {
                 if let Some(message) = received.message() {
+                    self.shared.state().is_unanswered = false;
                     match key(&message) {
                         Some(key) => self.reply(key, message.into_owned()).await,
                         None => return self.notify(&message),

@@ -54,7 +54,11 @@ async fn everything_survives_a_restart() {
         auth.link().clone().close().await;
         assert!(matches!(
             auth.set_player(0).await,
-            Err(ClientError::Closed { request: "AcctSetPlayerRequest", end: End::Application })
+            Err(ClientError::Closed {
+                request: "AcctSetPlayerRequest",
+                end: End::Application,
+                hint: None
+            })
         ));
     }
     running.stop().await;

@@ -114,8 +114,8 @@ pub fn flags(json: &Json, names: &Names) -> Result<u64> {
     })
 }
 
-/// A text, or the bytes of a text that is not valid Unicode (`{"$hex": ...}`), which `encode`
-/// turns into stored bytes.
+/// Text, which `encode` turns into stored bytes, or the bytes of text that is not valid Unicode
+/// (`{"$hex": ...}`).
 pub fn text(json: &Json, encode: impl FnOnce(&str) -> Vec<u8>) -> Result<Vec<u8>> {
     match json {
         Json::String(text) => Ok(encode(text)),

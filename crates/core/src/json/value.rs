@@ -9,7 +9,7 @@ use serde_json::Number;
 
 use super::Object;
 
-/// A parsed JSON value: 24 bytes, plus the contents of a text, list or object.
+/// A parsed JSON value: 24 bytes, plus the contents of a string, list or object.
 ///
 /// A document of records takes three or four times as many bytes as its text; a
 /// `serde_json::Value`, which has the same methods, takes twenty to thirty times as many. Numbers
@@ -23,7 +23,7 @@ pub enum Json {
     Bool(bool),
     /// A 64-bit whole number, signed or unsigned, or a double.
     Number(Number),
-    /// A text.
+    /// A string.
     String(Box<str>),
     /// A list.
     Array(Box<[Self]>),
@@ -43,7 +43,7 @@ impl Json {
         place.find_mut(self)
     }
 
-    /// A text.
+    /// A string.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         if let Self::String(text) = self { Some(text) } else { None }
@@ -113,7 +113,7 @@ impl Json {
         matches!(self, Self::Number(_))
     }
 
-    /// Whether it is a text.
+    /// Whether it is a string.
     #[must_use]
     pub fn is_string(&self) -> bool {
         matches!(self, Self::String(_))

@@ -138,7 +138,7 @@ fn bound_check(check: &Check, literals: &Lookup<'_>) -> Option<Check> {
 }
 
 impl Check {
-    /// The values that it compares with, without ranges and regular expressions.
+    /// The values that it compares with, except ranges and regular expressions.
     fn literals(&self) -> impl Iterator<Item = &Literal> {
         let (one, set) = match self {
             Self::Compare(_, literal)
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(decide("auth.* and x == 3"), None);
         assert_eq!(decide("not (tera or PingReply)"), Some(true));
         assert_eq!(decide("x == 3 or PingReply"), None);
-        // A message of any name can be a problem.
+        // Any message can be a problem, whatever its name.
         assert_eq!(
             (decide("problem"), decide("not problem"), decide("warning")),
             (None, None, Some(false))

@@ -10,7 +10,7 @@
 //! | `accountFlags has Admin`, `mask has 0x4` | flags: these bits are set |
 //! | `transId < 0x20`, `scale >= 0.5`, `delta == -3` | numbers, exactly |
 //! | `isPatcher == true`, `avatar != null` | booleans; optional values |
-//! | `ageName contains "ee"`, `startswith`, `endswith` | parts of a text |
+//! | `ageName contains "ee"`, `startswith`, `endswith` | parts of text |
 //! | `ageName ~ r"^City\d+$"`, `ageName matches "(?i)city"` | text by a regular expression |
 //! | `buffer contains 98:53:f1`, `buffer == hex"9853 f1"` | bytes as they are in the message |
 //! | `accountId == 12345678-1234-5678-1234-56781234567A` | an identifier, in any spelling |
@@ -27,7 +27,7 @@
 //! | `from == client`, `stream == 2`, `elapsed < 1.5` | metadata of the message |
 //! | `src == 192.0.2.1`, `port == 14617`, `addr == "2001:db8::1"` | sender and recipient |
 //! | `date >= "2026-01-01 12:00"`, `date < 1767225600.5` | date and time: UTC, with an offset, or seconds since 1970 |
-//! | `a and (b or not c)`, `a && (b \|\| !c)` | all, any, none |
+//! | `a and (b or not c)`, `a && (b \|\| !c)` | both, at least one, not |
 //!
 //! `not` binds tightest, then `and`, then `or`. Names and text are case-sensitive. A range includes
 //! both ends. Comparisons may also be words: `eq`, `ne`, `lt`, `le`, `gt`, `ge`.
@@ -62,7 +62,7 @@
 //! * A comparison with a missing field is false, even with `!=`; `not` makes it true.
 //! * A list matches if any of its elements does. `[*]` has the same effect. `!=` is the opposite of
 //!   `==` for fields that exist, so it requires that *no* element is equal.
-//! * Values of different kinds are never equal and have no order. However, a text that is a whole
+//! * Values of different kinds are never equal and have no order. However, text that is a whole
 //!   number can be compared with numbers, booleans are 1 and 0, and bytes are compared with the
 //!   bytes of any field, including records and lists.
 //! * Numbers compare exactly over all of `u64`, `i64` and `f64`. A number with a fraction is first

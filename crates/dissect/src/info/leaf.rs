@@ -6,7 +6,7 @@ use worldwire_core::text::{is_hostile, reads_better_raw};
 use worldwire_core::value::{Content, push_hex};
 use worldwire_core::{Form, NodeRef, Value};
 
-/// The maximum number of characters of a text.
+/// The maximum number of characters of text.
 pub(super) const MAX_TEXT: usize = 48;
 /// The maximum number of characters of a name.
 const MAX_NAME: usize = 40;
@@ -79,7 +79,7 @@ pub(super) fn push_leaf(node: NodeRef<'_, '_>, out: &mut String) {
     };
 }
 
-/// The start of a text, long enough for what is shown, and cut at a character boundary.
+/// The start of the text, long enough for what is shown, and cut at a character boundary.
 fn beginning(bytes: &[u8], form: Form) -> &[u8] {
     const LONGEST: usize = MAX_TEXT * 8;
     let Some((head, rest)) = bytes.split_at_checked(LONGEST) else { return bytes };
@@ -101,7 +101,7 @@ fn beginning(bytes: &[u8], form: Form) -> &[u8] {
     head.get(..LONGEST - excess).unwrap_or(head)
 }
 
-/// Appends a text in quotes.
+/// Appends text in quotes.
 pub(super) fn push_text(text: &str, out: &mut String) {
     let end = text.char_indices().nth(MAX_TEXT).map_or(text.len(), |(at, _)| at);
     let is_raw = reads_better_raw(text.get(..end).unwrap_or(text));

@@ -138,7 +138,7 @@ enum TableFormat {
 }
 
 impl TableFormat {
-    /// The format of a text, judging by its first non-empty line.
+    /// The format of the text, judging by its first non-empty line.
     fn of(text: &str) -> Option<Self> {
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let first = lines.clone().find(|line| !line.starts_with("# "))?;

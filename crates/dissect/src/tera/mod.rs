@@ -93,7 +93,10 @@ impl Vocabulary for Tera {
         if !is_ours || !opcodes.is_empty() || definitions.names().next().is_some() {
             return None;
         }
-        let advice = "supply definitions (.def) and the opcode map with --data";
-        (!known.names().contains(&name)).then_some(advice)
+        if known.names().contains(&name) { None } else { self.advice() }
+    }
+
+    fn advice(&self) -> Option<&'static str> {
+        Some("supply definitions (.def) and the opcode map with --data")
     }
 }

@@ -120,7 +120,7 @@ impl KiArchive {
         folders
     }
 
-    /// The files whose paths contain all words of a text. Case does not matter.
+    /// The files whose paths contain all words of the text. Case does not matter.
     pub(crate) fn search(&self, text: &str) -> Vec<Listed<'_>> {
         let text = text.to_lowercase();
         let words: Vec<&str> = text.split_whitespace().collect();

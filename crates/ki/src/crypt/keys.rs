@@ -232,7 +232,7 @@ fn login(settings: &mut Settings<'_>, value: &Value<'_>) -> Option<Login> {
     Some(Login { user, secret })
 }
 
-/// Describes a text that is not a [`password_hash`], without quoting it: it may be a secret.
+/// Describes text that is not a [`password_hash`], without quoting it: it may be a secret.
 fn describe_non_hash(text: &str) -> Option<String> {
     /// The bytes of a SHA-512.
     const SIZE: usize = 64;

@@ -216,20 +216,20 @@ scalar! {
     pub struct ZoneKey(u32) as Hex;
 }
 
-/// The warning about a text, if it is not UTF-8.
+/// The warning about text that is not UTF-8.
 pub(super) fn not_utf8(what: impl fmt::Display, text: &Text<'_>) -> Option<String> {
     text.as_text().is_none().then(|| format!("{what} is not UTF-8: {}", shown(text)))
 }
 
-/// Messages quote at most this many characters of a text.
+/// Messages quote at most this many characters of text.
 const MAX_SHOWN: usize = 80;
 
-/// A text as messages quote it, truncated if it is too long.
+/// Text as messages quote it, truncated if it is too long.
 pub(super) fn shown(text: &Text<'_>) -> String {
     shortened(&super::table::shown(text.as_bytes()))
 }
 
-/// A text, truncated if it is too long.
+/// Text in quotes, truncated if it is too long.
 pub(super) fn shortened(text: &str) -> String {
     match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{:?}...", text.get(..end).unwrap_or_default()),

@@ -4,6 +4,7 @@ mod connection;
 mod dml;
 mod files;
 pub mod object;
+mod paths;
 mod wad;
 mod wire;
 
@@ -17,6 +18,7 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
         .chain(connection::OPERATIONS)
         .chain(dml::TARGETS)
         .chain(object::TARGETS)
+        .chain(paths::TARGETS)
         .chain(wad::TARGETS)
         .chain(files::TARGETS)
 }

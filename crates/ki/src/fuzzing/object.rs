@@ -9,7 +9,9 @@ use worldwire_core::{Reader, Sampler, Tree};
 
 use crate::object::{CoreTable, JsonWriter, Object, ObjectCodec, ObjectOptions, ZLIB, xml};
 use crate::schema::classes::cache::{HEAD_BYTES, sealed};
-use crate::schema::classes::{Class, Classes, ContentHash, ListVersion, Tuple, TypeLists};
+use crate::schema::classes::{
+    Class, Classes, ContentHash, ListVersion, SMALL_BYTES, Tuple, TypeLists,
+};
 
 /// The targets of this file.
 pub(super) const TARGETS: &[Target] = &[
@@ -132,7 +134,8 @@ pub fn options(classes: &Classes, bits: u16) -> ObjectOptions {
     }
 }
 
-static CLASSES: LazyLock<Classes> = LazyLock::new(|| generated_classes(&mut Sampler::new(8), 12));
+pub(super) static CLASSES: LazyLock<Classes> =
+    LazyLock::new(|| generated_classes(&mut Sampler::new(8), 12));
 static NONE: LazyLock<Classes> = LazyLock::new(|| TypeLists::new().compile());
 
 /// The first two bytes select the options.
@@ -209,6 +212,11 @@ fn types(data: &[u8]) {
         return;
     }
     let classes = lists.compile();
+    // In large lists, repeated properties are not read again.
+    let mut large = TypeLists::new();
+    let padded = [data, &[b' '; SMALL_BYTES]].concat();
+    large.add("fuzz.json", &padded).expect("only blanks were added");
+    assert_eq!(large.compile().all(), classes.all(), "a large list");
     let content = ContentHash::of([data]);
     let cache = classes.to_cache(content);
     let again = Classes::from_cache(&cache, content).expect("it was just created");

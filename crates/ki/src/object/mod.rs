@@ -58,6 +58,7 @@ mod value;
 mod visitor;
 pub mod xml;
 
+use core::fmt;
 use std::sync::Arc;
 
 use worldwire_core::{Error, Limits, Names, Reader, Result, Trace};
@@ -223,10 +224,46 @@ pub struct Decoded {
 /// An irregularity that did not prevent decoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectNote {
+    /// The path to the value, or to the object whose class or bits are irregular:
+    /// `m_items[0].m_id`. Empty for the outermost object.
+    pub path: String,
     /// The position, in bits of the innermost layer.
     pub bit: u64,
     /// What is irregular.
     pub text: String,
+}
+
+impl ObjectNote {
+    /// The position in bytes of the innermost layer: the plain data of a compressed object.
+    #[must_use]
+    pub fn byte(&self) -> u64 {
+        self.bit / 8
+    }
+
+    /// Prefixes the path with a step: a name, or an index in brackets.
+    fn put_inside(&mut self, step: &str) {
+        if !self.path.is_empty() && !self.path.starts_with('[') {
+            self.path.insert(0, '.');
+        }
+        self.path.insert_str(0, step);
+    }
+}
+
+/// Path, position and text: `m_items[0].m_id at byte 8: wanted 4 bytes, found 2`.
+impl fmt::Display for ObjectNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, text, .. } = self;
+        // The text about a value begins with its name and position.
+        let outer = path.rfind(['.', ']']).map_or(0, |end| end + 1);
+        let (outer, name) = path.split_at(outer);
+        if let Some(rest) = text.strip_prefix(name).filter(|_| !name.is_empty())
+            && rest.starts_with(" at byte ")
+        {
+            return write!(f, "{outer}{text}");
+        }
+        let space = if path.is_empty() { "" } else { " " };
+        write!(f, "{path}{space}at byte {}: {text}", self.byte())
+    }
 }
 
 impl<'c> ObjectCodec<'c> {
@@ -279,7 +316,7 @@ impl<'c> ObjectCodec<'c> {
         decode::decode(self, reader, visitor, name)
     }
 
-    /// Decodes one stream that takes all bytes.
+    /// Decodes one stream that must span all of `bytes`.
     ///
     /// # Errors
     /// Those of [`Self::decode`]; `Malformed` if bytes remain after the object.

@@ -81,7 +81,7 @@ pub(super) fn inflate(packed: &[u8], size: u32, limits: &Limits) -> Result<Vec<u
     }
 }
 
-/// Inflates zlib data that takes all bytes; `None` if it yields more than `max` bytes.
+/// Inflates zlib data that must span all of `packed`; `None` if it yields more than `max` bytes.
 ///
 /// # Errors
 /// `Malformed` if bytes follow the data or it is not zlib data.
@@ -108,7 +108,7 @@ fn inflate_with(inflater: &mut Decompress, packed: &[u8], max: usize) -> Result<
         }
         let before = (inflater.total_in(), inflater.total_out());
         let status = inflater
-            // Nothing is copied for later calls if the output fits.
+            // With `Finish`, nothing is copied for later calls if the output fits.
             .decompress_vec(rest, &mut plain, FlushDecompress::Finish)
             .map_err(|error| Error::malformed("zlib data", error.to_string()))?;
         let read = usize::try_from(inflater.total_in()).unwrap_or(usize::MAX);
@@ -151,8 +151,8 @@ mod whole {
         static INFLATER: RefCell<Decompressor> = RefCell::new(Decompressor::new());
     }
 
-    /// Inflates zlib data that takes all bytes and yields exactly this many. `None` if it does not,
-    /// or if only the general method can tell.
+    /// Inflates zlib data that must span all of `packed` and yield exactly `size` bytes. `None` if
+    /// it does not, or if only the general method can tell.
     pub(super) fn inflate(packed: &[u8], size: usize) -> Option<Vec<u8>> {
         if size > SMALL.max(packed.len().saturating_mul(RATIO)) {
             return None;

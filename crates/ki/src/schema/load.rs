@@ -400,7 +400,7 @@ fn field_type(item: &Item<'_>, diagnostics: &mut Diagnostics<'_>) -> Option<Fiel
     Some(kind)
 }
 
-/// The first 40 characters of a text.
+/// The first 40 characters of the text.
 fn shorten(text: &str) -> &str {
     let end = text.char_indices().nth(40).map_or(text.len(), |(at, _)| at);
     text.get(..end).unwrap_or(text)

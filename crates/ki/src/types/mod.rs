@@ -7,8 +7,8 @@
 //! | `INT`, `UINT` | `i32`, `u32` | 4 |
 //! | `FLT`, `DBL` | `f32`, `f64` | 4, 8 |
 //! | `GID` | `u64` | 8 |
-//! | `STR` | `u16` count, bytes | 2 and more |
-//! | `WSTR` | `u16` count, UTF-16 units | 2 and more |
+//! | `STR` | `u16` count, bytes | 2 or more |
+//! | `WSTR` | `u16` count, UTF-16 units | 2 or more |
 //! | `BOOL` | `u8` | 1 |
 //!
 //! All types are little-endian.

@@ -111,6 +111,18 @@ fn everything_kept_has_a_note() {
     );
     let bits: Vec<_> = decoded.notes.iter().map(|note| note.bit / 8).collect();
     assert_eq!(bits, [28, 38, 47, 61]);
+    let paths: Vec<_> = decoded.notes.iter().map(|note| &*note.path).collect();
+    assert_eq!(paths, ["", "m_n", "m_f", "m_l[0]"]);
+    let shown: Vec<_> = decoded.notes.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown,
+        [
+            "at byte 28: property 42 (0x0000002a) is not in class A",
+            "m_n at byte 38: wanted 4 bytes, found 1",
+            "m_f at byte 47 bit 5: wanted a value of 16 bits, found 5",
+            "m_l[0] at byte 61: no type list has class 99 (0x00000063)",
+        ]
+    );
 }
 
 #[test]
@@ -172,6 +184,8 @@ fn parts_of_a_value_that_does_not_fit_are_not_reported() {
     assert!(notes[0].starts_with("m_l at byte"), "{notes:?}");
     // Positions are relative to the start of the stream, whatever surrounds it.
     assert_eq!(notes[1], "m_n at byte 79: wanted 4 bytes, found 2");
+    let shown = decoded.notes[1].to_string();
+    assert_eq!(shown, "m_a.m_n at byte 79: wanted 4 bytes, found 2");
     let around =
         ObjectCodec::new(&classes, ObjectOptions { envelope: true, flags: 1, ..lenient() });
     let header = worldwire_ki::object::Header { is_packed: false, ..around.header() };

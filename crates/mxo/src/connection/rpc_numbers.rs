@@ -1,4 +1,4 @@
-//! The numbers of one direction's RPC messages on both sides of a relay that adds some.
+//! The numbers of one direction's RPC messages on both sides of a relay that adds messages.
 
 use std::collections::VecDeque;
 
@@ -48,7 +48,7 @@ impl RpcNumbers {
         Self { is_known: true, ..Self::default() }
     }
 
-    /// Notes a hello: unless messages have already been seen, the first one has the number 0.
+    /// Records a hello: unless messages have already been seen, the first one has the number 0.
     pub(super) fn begin(&mut self) {
         self.is_known = true;
     }
@@ -64,7 +64,7 @@ impl RpcNumbers {
         self.is_known && ahead <= 2 * MAX_DISTANCE
     }
 
-    /// Takes the number for an added message, as the receiver gets it.
+    /// Assigns a number to an added message. Returns it as the receiver sees it.
     pub(super) fn add(&mut self) -> u16 {
         let by = self.shifts.back().map_or(self.base, |last| last.by);
         match self.shifts.back_mut().filter(|last| last.from == self.next) {
@@ -102,7 +102,7 @@ impl RpcNumbers {
         is_changed
     }
 
-    /// Notes lists that leave, with the sender's numbers.
+    /// Records lists that are leaving, identified by the sender's numbers.
     pub(super) fn leave(&mut self, lists: &[RpcList<'_>]) {
         for list in lists.iter().filter(|list| !list.messages.is_empty()) {
             if !core::mem::replace(&mut self.is_known, true) {

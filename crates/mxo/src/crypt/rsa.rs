@@ -149,14 +149,14 @@ impl PublicKey {
         self.key.n_bytes().into_vec()
     }
 
-    /// The maximum size of a text that fits into a blob.
+    /// The maximum size of plaintext that fits into a blob.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         // Two SHA-1 digests, a zero and a one.
         self.purpose.bytes() - 42
     }
 
-    /// Encrypts a text. The blob is as long as the modulus.
+    /// Encrypts plaintext. The blob is as long as the modulus.
     ///
     /// # Errors
     /// [`RsaError::TooLong`].

@@ -7,7 +7,7 @@ use worldwire_core::{Diagnostic, Source};
 /// The maximum number of problems per file; one more states how many were omitted.
 pub const MAX_PROBLEMS: usize = 200;
 
-/// The problems of a text.
+/// The problems found in the text.
 pub(super) struct Problems<'t> {
     name: &'t str,
     text: &'t str,
@@ -78,7 +78,7 @@ impl<'t> Problems<'t> {
     }
 }
 
-/// The lines of a text, without line ends, each with its offset.
+/// The lines of the text, without line ends, each with its offset.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut start = 0;
     text.split('\n').map(move |line| {
@@ -88,7 +88,7 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The position of a part of a text. The part must be a slice of the text.
+/// The position of a part of the text. The part must be a slice of it.
 pub(super) fn span_of(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr().saturating_sub(text.as_ptr().addr()).min(text.len());
     start..(start + part.len()).min(text.len())

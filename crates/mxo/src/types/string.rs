@@ -30,7 +30,7 @@ impl<'d> Str<'d> {
     /// No text: only the length, 0.
     pub const NONE: Self = Self(None);
 
-    /// The maximum size of a text in bytes.
+    /// The maximum size of the text in bytes.
     pub const MAX: usize = u16::MAX as usize - 1;
 
     /// A text.
@@ -331,7 +331,7 @@ texts! {
     take |reader| reader.take(reader.remaining());
 }
 
-/// A text at this position. Bytes that mean something else in ISO 8859-1 are shown as bytes.
+/// Text at this position. Bytes that mean something else in ISO 8859-1 are shown as bytes.
 fn shown<'n>(text: &[u8], at: usize) -> Value<'n> {
     let form = if text::is_latin1(text) { Form::Latin1 } else { Form::Bytes };
     span(form, at, text.len())

@@ -116,7 +116,7 @@ fn report_text<'n, T: Trace<'n>>(
     }
 }
 
-/// How to show the bytes of a text.
+/// How to show the bytes of text.
 fn form(text: &[u8]) -> Form {
     if text::is_latin1(text) { Form::Latin1 } else { Form::Bytes }
 }

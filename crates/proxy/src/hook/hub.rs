@@ -133,6 +133,11 @@ impl Hub {
         }
     }
 
+    /// Whether conversations need every hook.
+    pub(crate) fn is_required(&self) -> bool {
+        self.settings.is_required
+    }
+
     /// Notes that a source has ended, so that nobody waits for its hook.
     pub(crate) fn note_end(&self, source: usize) {
         self.state().failed.insert(source);

@@ -48,8 +48,8 @@ use hub::{Event, Hub, HubSettings};
 /// Which hooks to use.
 #[derive(Clone, Debug)]
 pub struct HookOptions {
-    /// Commands to run, each with its arguments, as a shell understands them.
-    pub commands: Vec<String>,
+    /// Commands to run.
+    pub commands: Vec<HookCommand>,
     /// Sockets on which to listen for hooks that the proxy does not start.
     pub sockets: Vec<HookSocket>,
     /// Closes conversations instead of continuing without a hook: if one of the commands is not
@@ -60,6 +60,24 @@ pub struct HookOptions {
     /// The delay before a command that has ended is restarted. It doubles each time, up to a
     /// minute. Default 1 s.
     pub restart_after: Duration,
+}
+
+/// A command that the proxy runs as a hook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookCommand {
+    /// The command with its arguments, as a shell understands it.
+    pub command: String,
+    /// Its name in the log, until the hook states one.
+    pub name: String,
+    /// How many times in a row it can end within a minute of its start. After that, it is not
+    /// restarted. By default, it is always restarted.
+    pub max_failures: Option<u32>,
+}
+
+impl From<String> for HookCommand {
+    fn from(command: String) -> Self {
+        Self { name: command.clone(), command, max_failures: None }
+    }
 }
 
 /// A socket on which to listen for hooks.
@@ -117,7 +135,8 @@ impl Hooks {
             listeners.push(socket::Listener::bind(socket).await?);
         }
         let settings = HubSettings { is_required, answer_time };
-        let names = commands.iter().cloned().chain(sockets.iter().map(HookSocket::to_string));
+        let names = commands.iter().map(|command| command.name.clone());
+        let names = names.chain(sockets.iter().map(HookSocket::to_string));
         let hub = Arc::new(Hub::new(names, settings, definitions));
         let addresses = listeners.iter().filter_map(socket::Listener::address).collect();
         let (running, is_running) = watch::channel(());

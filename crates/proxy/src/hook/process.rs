@@ -8,6 +8,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 use worldwire_net::{Signal, reason};
 
+use super::HookCommand;
 use super::hub::Hub;
 use super::protocol::LogLevel;
 use super::serve::{Ended, LineReader, LogBudget, serve};
@@ -19,15 +20,16 @@ const STEADY_TIME: Duration = Duration::from_secs(60);
 /// How long a hook may take to exit after its input has been closed.
 const END_TIME: Duration = Duration::from_secs(2);
 
-/// Runs a command as a hook. Restarts it whenever it ends.
+/// Runs a command as a hook. Restarts it whenever it ends, unless it has failed too often.
 pub(crate) async fn run(
     hub: Arc<Hub>,
     source: usize,
-    command: String,
+    command: HookCommand,
     restart_after: Duration,
     mut signal: Signal,
 ) {
-    let mut wait = restart_after;
+    let HookCommand { command, name, max_failures } = command;
+    let (mut wait, mut failures) = (restart_after, 0_u32);
     loop {
         let started = Instant::now();
         let ended = run_once(&hub, source, &command, &mut signal).await;
@@ -35,11 +37,24 @@ pub(crate) async fn run(
             return;
         }
         if started.elapsed() >= STEADY_TIME {
-            wait = restart_after;
+            (wait, failures) = (restart_after, 0);
         }
+        failures = failures.saturating_add(1);
         hub.note_end(source);
         let why = ended.map_or_else(|error| error, |ended| ended.to_string());
-        tracing::warn!("hook {command} has ended: {why}; restarting it in {wait:?}");
+        if max_failures.is_some_and(|max| failures >= max) {
+            let meanwhile = match hub.is_required() {
+                true => "conversations are closed",
+                false => "messages continue without it",
+            };
+            let times = format!("{failures} times, each time within {STEADY_TIME:?} of its start");
+            tracing::error!(
+                "hook {name} has ended {times} ({why}). It is not restarted: correct it, then \
+                 restart the proxy. Until then, {meanwhile}"
+            );
+            return;
+        }
+        tracing::warn!("hook {name} has ended: {why}; restarting it in {wait:?}");
         tokio::select! {
             () = sleep(wait) => {}
             () = signal.stopping() => return,

@@ -12,7 +12,7 @@ pub enum Pace {
     /// As soon as everything recorded before them has happened.
     #[default]
     Fast,
-    /// No sooner after the previous message than in the recording.
+    /// At least the recorded interval after the previous message.
     Recorded,
 }
 

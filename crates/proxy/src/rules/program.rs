@@ -119,7 +119,7 @@ pub(super) enum Term {
     Computed(Operator, Box<(Self, Self)>),
 }
 
-/// A part of a text to log.
+/// A part of the text to log.
 #[derive(Debug)]
 pub(super) enum Part {
     Text(String),

@@ -8,7 +8,7 @@ use worldwire_core::json::Json;
 /// A byte range of the file.
 pub(super) type Span = Range<usize>;
 
-/// A text with its position.
+/// Text with its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Spanned {
     pub(super) text: String,
@@ -77,7 +77,7 @@ pub(super) enum Target {
     Back,
 }
 
-/// A part of a text to log.
+/// A part of the text to log.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Piece {
     Text(String),

@@ -42,7 +42,7 @@ async fn the_python_example_keeps_clients_from_updating() {
         from.display()
     );
     let stop = Stop::new();
-    let options = HookOptions { commands: vec![command], ..HookOptions::default() };
+    let options = HookOptions { commands: vec![command.into()], ..HookOptions::default() };
     let mut world = World::new(options, stop.signal()).await;
     world.send(Server, &message(REQUEST, &[1, 0, 7]));
     world.send(Server, &message(UPDATE, &[8]));
@@ -67,7 +67,7 @@ async fn the_javascript_example_answers_clients() {
     }
     let command = format!("node '{}'", example("hook.mjs"));
     let stop = Stop::new();
-    let options = HookOptions { commands: vec![command], ..HookOptions::default() };
+    let options = HookOptions { commands: vec![command.into()], ..HookOptions::default() };
     let mut world = World::new(options, stop.signal()).await;
     request_build(&mut world).await;
     stop.stop();

@@ -14,7 +14,7 @@ const HELLO: &str = r#"{"type":"hello","version":1,"subscriptions":[{"id":"all"}
 
 fn options(script: &str) -> HookOptions {
     HookOptions {
-        commands: vec![script.replace("HELLO", &format!("echo '{HELLO}'"))],
+        commands: vec![script.replace("HELLO", &format!("echo '{HELLO}'")).into()],
         answer_time: Duration::from_millis(100),
         restart_after: Duration::from_millis(20),
         ..HookOptions::default()
@@ -124,6 +124,27 @@ async fn a_process_that_ends_is_started_again() {
     let count = starts();
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(starts(), count, "it is not started after the end");
+}
+
+/// The proxy continues without a hook that fails too often.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_fails_too_often_is_not_started_again() {
+    let directory = directory("failures");
+    let log = directory.join("log");
+    let mut options = options(&format!("echo x >>'{}'; HELLO; exit 3", log.display()));
+    options.commands.iter_mut().for_each(|command| command.max_failures = Some(3));
+    let stop = Stop::new();
+    let mut world = World::new(options, stop.signal()).await;
+    let starts = || std::fs::read_to_string(&log).map_or(0, |text| text.lines().count());
+    until("it is started again", || starts() >= 3).await;
+    // Twice as long as the next delay would be.
+    world.run_for(Duration::from_millis(400)).await;
+    assert_eq!(starts(), 3);
+    let request = message(10, &[1]);
+    world.send(Client, &request);
+    assert_eq!(world.receive(Server, 12).await, request);
+    assert!(!world.exchange.is_closed());
+    stop.stop();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

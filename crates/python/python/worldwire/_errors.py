@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+import os
+import sys
+import warnings
+from typing import Any, Optional, Type
 
 
 class Error(Exception):
@@ -75,3 +78,22 @@ class Refused(Error):
 
 class WorldwireWarning(UserWarning):
     """Unusual input that was accepted, such as a name in a filter that is in no definition."""
+
+
+class DefinitionsWarning(WorldwireWarning):
+    """A message is shown as bytes, wholly or in part, because a definition is missing.
+
+    Each capture causes at most one such warning for each kind of definition. `Message.hint` has the
+    same text for every message.
+    """
+
+
+_PACKAGE = os.path.dirname(__file__)
+
+
+def warn(text: str, category: Type[WorldwireWarning]) -> None:
+    """Warn about the line of the user's program that called this package."""
+    level, frame = 1, sys._getframe()  # pyright: ignore[reportPrivateUsage]
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == _PACKAGE:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, level)

@@ -33,7 +33,10 @@ MAX_WAITING = 1 << 16
 
 
 class Link:
-    """A connection to a server. Iterate over it for messages that no other call is waiting for."""
+    """A connection to a server. Iterate over it for messages that no other call is waiting for.
+
+    Iteration ends after `close`. If the connection ends in any other way, it raises `ConnectionError`.
+    """
 
     _is_datagrams = False
     """Whether it uses UDP."""
@@ -50,6 +53,8 @@ class Link:
         self._named: Dict[str, Inbox] = {}
         self._unasked: Inbox = asyncio.Queue()
         self._why = "it is not open"
+        self._is_closing = False
+        self._has_fault = False
 
     def _connect(self) -> Connection:
         """The client's end of a new connection."""
@@ -69,7 +74,8 @@ class Link:
 
     async def close(self) -> None:
         """Disconnect."""
-        if self._connection is not None:
+        if self._connection is not None and not self._connection.is_closed:
+            self._is_closing = True
             self._connection.close()
         self._wake.set()
         if self._running is not None:
@@ -91,6 +97,10 @@ class Link:
     async def __aiter__(self) -> AsyncIterator[Event]:
         while (event := await self._unasked.get()) is not None:
             yield event
+        # Other iterations end too, now or later.
+        self._unasked.put_nowait(None)
+        if not self._is_closing:
+            raise ConnectionError(f"the connection has ended: {self._why}")
 
     def send(self, name: str, fields: Optional[Mapping[str, Any]] = None) -> None:
         """Send a message without waiting for an answer."""
@@ -129,11 +139,16 @@ class Link:
         try:
             event = await asyncio.wait_for(inbox.get(), self.patience)
         except asyncio.TimeoutError:
-            message = f"{request}: no answer within {self.patience} s"
+            message = f"{request}: no answer within {self.patience} s{self._hint()}"
             raise ConnectionError(message) from None
         if event is None:
             raise ConnectionError(f"{request}: {self._why}")
         return event
+
+    def _hint(self) -> str:
+        """A likely cause, if the connection has ended or the server does not answer."""
+        hint = None if self._connection is None else self._connection.closing_hint
+        return "" if hint is None else f"; {hint}"
 
     async def wait_for(
         self, name: str, request: str, fields: Optional[Mapping[str, Any]] = None
@@ -188,11 +203,13 @@ class Link:
                 if not done:
                     connection.timeout()
                 for event in connection.events():
-                    if event.kind in ("closed", "fault"):
-                        self._why = event.text
+                    if event.kind == "fault":
+                        self._why, self._has_fault = event.text, True
+                    elif event.kind == "closed" and not self._has_fault:
+                        self._why = event.text + ("" if self._is_closing else self._hint())
                     self._receive(event)
         except (Error, OSError) as error:
-            self._why = str(error)
+            self._why = f"{error}{self._hint()}"
             connection.close()
         finally:
             reading.cancel()

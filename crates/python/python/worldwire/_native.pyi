@@ -6,7 +6,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 
 from typing_extensions import Self
 
-from ._types import Family, KeyContents, KeySources, Path, Paths, Readable, Side
+from ._types import Family, KeyContents, KeySources, ObjectError, Path, Paths, Readable, Side
 
 __version__: str
 
@@ -92,6 +92,9 @@ class Message:
     def error(self) -> Optional[str]:
         """Why the message could not be decoded completely; otherwise None."""
     @property
+    def hint(self) -> Optional[str]:
+        """If the message is shown as bytes, wholly or in part: what is missing, and what to pass as `data`."""
+    @property
     def is_note(self) -> bool:
         """Whether this is a note about the conversation rather than a message."""
     def json(self, *, safe: bool = False) -> str:
@@ -100,7 +103,7 @@ class Message:
         With `safe`, integers of more than 53 bits are strings.
         """
     def range(self, path: str) -> Tuple[int, int]:
-        """The start and end (exclusive) of a field in `body`.
+        """The start and end (exclusive) of a field in `body`. Write its path as in filters.
 
         For a field inside a compressed part, the range is that of the whole part.
         """
@@ -141,6 +144,12 @@ class Table:
     @property
     def column_names(self) -> List[str]:
         """The names of the columns."""
+    @property
+    def errors(self) -> List[ObjectError]:
+        """For objects of an archive: why some could not be decoded, and the irregularities of others.
+
+        They are in the order of the rows. For messages, the list is empty.
+        """
     def __len__(self) -> int: ...
     def column(self, name: str) -> List[Any]:
         """The values of a column; None where one is missing. Times are nanoseconds since 1970."""
@@ -281,6 +290,7 @@ class Archive(Mapping[str, builtins.bytes]):
         its object could not be decoded. A path with `[*]` makes a column of lists. Values that
         no path needs are neither decoded nor checked, unless `lenient` is set. An object that cannot
         be decoded has no values. Without the column `"$error"`, a warning reports how many there are.
+        With `lenient`, a value that does not match its property is None; `errors` lists all of these.
         """
     def size(self, name: str) -> int:
         """The size of a file in bytes."""
@@ -323,6 +333,7 @@ class Machine:
     def send(self, data: Union[builtins.bytes, bytearray]) -> None: ...
     def set_key(self, key: builtins.bytes) -> None: ...
     def ki_session(self) -> Optional[Tuple[int, int, int]]: ...
+    def closing_hint(self) -> Optional[str]: ...
     def close(self) -> None: ...
     @property
     def is_established(self) -> bool: ...

@@ -1,7 +1,7 @@
 """Argument types."""
 
 from os import PathLike
-from typing import List, Literal, Optional, Protocol, Sequence, Tuple, Union
+from typing import List, Literal, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
 
 Path = Union[str, "PathLike[str]"]
 Paths = Union[Path, Sequence[Path]]
@@ -32,3 +32,18 @@ class Readable(Protocol):
     """A file opened in binary mode, or anything else that returns bytes."""
 
     def read(self, size: int, /) -> bytes: ...
+
+
+class ObjectError(NamedTuple):
+    """What is wrong with an object in an archive. See `Table.errors`."""
+
+    file: str
+    """The name of its file."""
+    path: str
+    """The path to the value: `m_items[0].m_id`. Empty if it is the object itself."""
+    offset: Optional[int]
+    """The position in the object's data, after decompression, in bytes; None if there is none."""
+    text: str
+    """What is wrong, with path and offset."""
+    is_decoded: bool
+    """Whether the object was decoded in spite of it."""

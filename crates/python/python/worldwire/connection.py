@@ -232,6 +232,11 @@ class Connection:
         return self._machine.ki_session()
 
     @property
+    def closing_hint(self) -> Optional[str]:
+        """A likely cause, if the connection ends now: an Uru client's keys may be those of another shard."""
+        return self._machine.closing_hint()
+
+    @property
     def is_established(self) -> bool:
         """Whether setup is complete. Messages queued earlier are sent then."""
         return self._machine.is_established

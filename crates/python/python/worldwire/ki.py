@@ -26,6 +26,7 @@ from ._native import (
     ki_proof,
     ki_secret,
 )
+from ._types import ObjectError
 from .connection import Connection, Event
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Client",
     "GameObject",
     "Login",
+    "ObjectError",
     "Refused",
     "TypeList",
     "Zone",

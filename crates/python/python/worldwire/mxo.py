@@ -287,6 +287,7 @@ class World(Link):
         """Leave the world."""
         connection = self._connection
         if connection is not None and connection.is_established and not connection.is_closed:
+            self._is_closing = True
             connection.send_bytes(_LEAVE)
             self._wake.set()
             # UDP does not signal the end of a connection, so the server must acknowledge the message.

@@ -260,7 +260,10 @@ class Age(Link):
         self.send("PropagateBuffer", {"type": name, "buffer": {"message": {**head, **fields}}})
 
     async def chat(self) -> AsyncIterator[Chat]:
-        """Yields what others say. Other messages are dropped."""
+        """Yields what others say, until `close`. Other messages are dropped.
+
+        Raises `ConnectionError` if the connection ends in any other way.
+        """
         async for event in self:
             message = _net_message(event)
             said, player = message.get("stream.payload"), message.get("playerId")

@@ -37,7 +37,7 @@ impl Revision {
     }
 }
 
-/// A text that does not describe a build.
+/// Text that does not describe a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a build; write it as eu-98.02 or 98.02/97")]
 pub struct NotARevision;

@@ -37,7 +37,7 @@ pub(super) trait Source<'s>: Copy {
         leniency: Leniency,
         out: &mut [u8],
     ) -> Result<(), (&'r Fixed, Error)>;
-    /// A text that can be written.
+    /// Text that can be written.
     fn text(self, plan: &Plan, of: FieldRef, leniency: Leniency) -> Result<&'s [u8]>;
     /// A byte string.
     fn bytes(self, plan: &Plan, of: FieldRef) -> Result<&'s [u8]>;

@@ -86,7 +86,7 @@ impl Closer for Packets {
 }
 
 impl Packets {
-    /// The displayed form of a name in a text.
+    /// The displayed form of a name in the text.
     fn shown(&self, name: &str) -> String {
         let code = code(name);
         let known = code.and_then(|code| self.system.name(code.into()));
@@ -96,7 +96,7 @@ impl Packets {
             .unwrap_or_else(|| name.into())
     }
 
-    /// The form that a displayed name has in a text.
+    /// The form that a displayed name has in the text.
     fn written(&self, name: &str) -> Result<String> {
         if let Some(number) = self.system.number(name) {
             return Ok(number.to_string());
@@ -117,7 +117,7 @@ fn carries(site: Site<'_>) -> bool {
     site.message.connection == "tera" && CARRIERS.contains(&(site.message.name, site.field))
 }
 
-/// Reads a part of a text after its one-unit prefix.
+/// Reads a part of the text after its one-unit prefix.
 fn part<'n>(reader: &mut Reader<'_, TreeBuilder<'n>>, name: &'n str, text: &str) -> Result<()> {
     reader.take(2)?;
     reader.span(name, 2 * text.encode_utf16().count(), Form::Utf16).map(drop)

@@ -38,7 +38,7 @@ impl Dialect {
     }
 }
 
-/// Constructs in a text that only some dialects have.
+/// Constructs in the text that only some dialects have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
     /// Lines for counts or offsets.

@@ -14,7 +14,7 @@ use super::problem::Problem;
 /// ```
 ///
 /// # Errors
-/// All problems in its lines, if any is an error: a text that cannot be read is not formatted.
+/// All problems in its lines, if any is an error: text that cannot be read is not formatted.
 pub fn canonical(name: &str, text: &str) -> Result<String, Vec<Problem>> {
     let (statements, problems) = parse(name, text);
     if problems.iter().any(Problem::is_error) {

@@ -111,7 +111,7 @@ pub struct Line {
     pub origin: u16,
 }
 
-/// One statement of a text.
+/// One statement of a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Statement {
     /// A field or a metadata line.
@@ -125,7 +125,7 @@ pub enum Statement {
     },
 }
 
-/// Parses all lines of a text. Lines that cannot be parsed are reported and skipped.
+/// Parses all lines of the text. Lines that cannot be parsed are reported and skipped.
 #[must_use]
 pub fn parse(name: &str, text: &str) -> (Vec<Statement>, Vec<Problem>) {
     let mut parser = Parser { name, text, source: None, problems: Vec::new() };

@@ -7,7 +7,7 @@ use worldwire_core::{Diagnostic, Severity};
 use crate::named::named;
 
 named! {
-    /// Which rule a text breaks. The names are stable; programs may match on them.
+    /// Which rule the text breaks. The names are stable; programs may match on them.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
     #[non_exhaustive]
     pub enum ProblemKind {
@@ -65,12 +65,12 @@ named! {
         BadJson = "bad_json",
         /// A file that is not text, or text in an unsupported encoding.
         NotText = "not_text",
-        /// A text that is not UTF-8 and is read as Latin-1.
+        /// Text that is not UTF-8 and is read as Latin-1.
         NotUtf8 = "not_utf8",
     }
 }
 
-/// A problem in a text: the rule that was broken, and where.
+/// A problem in the text: the rule that was broken, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The rule.

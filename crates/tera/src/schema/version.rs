@@ -32,7 +32,7 @@ impl Patch {
     }
 }
 
-/// A text that is not a version: versions are digits, optionally followed by a dot and one or two
+/// Text that is not a version: versions are digits, optionally followed by a dot and one or two
 /// digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a version; write it as 98 or 98.02")]

@@ -161,7 +161,7 @@ impl fmt::Display for Skill {
     }
 }
 
-/// A text that is not a skill.
+/// Text that does not describe a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a skill; write it as A1101, R7 or A500:1101")]
 pub struct NotASkill;

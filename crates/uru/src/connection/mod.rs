@@ -88,6 +88,11 @@ pub struct Connection {
     events: VecDeque<Event<Unread<Unit>, News>>,
 }
 
+/// The hint for a client whose encrypted connection ends before it has read a message. The key
+/// exchange succeeds with any key, but afterwards each side reads noise.
+pub const OTHER_KEYS: &str = "the keys may be those of another shard: check that they are this \
+                              server's, and that it accepts the client's build";
+
 /// The maximum number of encrypted bytes that an observer or relay keeps while it waits for the
 /// seed.
 const MAX_WAITING_BYTES: usize = 1 << 20;
@@ -198,6 +203,15 @@ impl Connection {
     #[must_use]
     pub fn service(&self) -> Option<Service> {
         self.sender.service
+    }
+
+    /// A likely cause, if a client's connection ends now: [`OTHER_KEYS`] if the connection is
+    /// encrypted and no message from the server has been read.
+    #[must_use]
+    pub fn closing_hint(&self) -> Option<&'static str> {
+        let server = &self.streams[Side::Server.index()];
+        let is_client = matches!(self.sender.half.role, Role::Client { .. });
+        (is_client && server.is_encrypted() && server.messages == 0).then_some(OTHER_KEYS)
     }
 
     /// The keys with which an observer or a relay decrypts the connection, once known. With this

@@ -319,7 +319,7 @@ fn seeds() -> Vec<Vec<u8>> {
     (0..24).map(list).collect()
 }
 
-/// The text of an age file: a parsed file must format to a text that parses the same.
+/// The text of an age file: a parsed file must format to text that parses the same.
 fn age_file(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (age, problems) = AgeFile::parse("input", &text);

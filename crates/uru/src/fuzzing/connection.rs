@@ -225,7 +225,7 @@ fn conversations(role: Role) -> Vec<Vec<u8>> {
     (0..32).map(seed).collect()
 }
 
-/// Runs two ends and an observer with the key after a real key exchange. The first byte selects the
+/// Runs two ends and an observer with the key from a real key exchange. The first byte selects the
 /// service. Each piece follows as a byte for its side, a byte for its length, and its plaintext,
 /// which is encrypted before delivery.
 ///

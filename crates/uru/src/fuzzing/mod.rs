@@ -101,7 +101,7 @@ fn key_file(data: &[u8]) {
 /// A manifest file.
 ///
 /// # Panics
-/// If a parsed manifest does not format to a text that parses the same.
+/// If a parsed manifest does not format to text that parses the same.
 fn manifest_text(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if let Ok(manifest) = Manifest::parse(&text)

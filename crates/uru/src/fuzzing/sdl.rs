@@ -9,7 +9,7 @@ use crate::schema::{Descriptors, parse};
 use crate::sdl::{Blob, MergePolicy, ObjectState, missing_records};
 use crate::types::UnifiedTime;
 
-/// An SDL file: valid descriptors must format to a text that parses the same.
+/// An SDL file: valid descriptors must format to text that parses the same.
 fn text(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let parsed = parse("input", &text);

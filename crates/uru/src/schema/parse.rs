@@ -38,7 +38,7 @@ pub struct Statement {
     pub valid: bool,
 }
 
-/// The contents of a text.
+/// The parsed contents of the text.
 #[derive(Clone, Debug, Default)]
 pub struct Parsed {
     /// The descriptors, including those with errors as far as they were parsed.
@@ -47,7 +47,7 @@ pub struct Parsed {
     pub problems: Vec<Diagnostic>,
 }
 
-/// Parses a text. `name` identifies it in diagnostics and is usually a path. Names of other
+/// Parses text. `name` identifies it in diagnostics and is usually a path. Names of other
 /// descriptors are not looked up here; see [`Descriptors`](super::Descriptors).
 #[must_use]
 pub fn parse(name: &str, text: &str) -> Parsed {
@@ -56,7 +56,7 @@ pub fn parse(name: &str, text: &str) -> Parsed {
     Parsed { statements, problems: problems.into_list() }
 }
 
-/// Parses a text and adds its problems to a shared list.
+/// Parses text and adds its problems to a shared list.
 pub(super) fn parse_into<'t>(text: &'t str, problems: &mut Problems<'t>) -> Vec<Statement> {
     let mut parser = Parser { cursor: Cursor::new(text), problems };
     let mut statements = Vec::new();
@@ -375,7 +375,7 @@ struct Body {
     valid: bool,
 }
 
-/// The beginning of a text, for messages.
+/// The beginning of the text, for messages.
 fn short(text: &str) -> String {
     const MAX: usize = 40;
     if text.len() <= MAX {

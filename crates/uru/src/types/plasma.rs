@@ -40,7 +40,7 @@ pub enum SafeForm {
 /// the others are. At most 4095 bytes; writers send no zero bytes. Current clients use UTF-8, old
 /// ones Latin-1.
 ///
-/// If the first byte of a text is 0x80 or higher, its inverse does not have bit 7 set. Writers
+/// If the first byte of the text is 0x80 or higher, its inverse does not have bit 7 set. Writers
 /// invert the text anyway, so the client's reader takes the inverted bytes as text. If they are not
 /// UTF-8, it crashes ([`Self::crashes_client`]); such bytes are inverted here, because they can
 /// mean nothing else. Otherwise they are read as clients read them, and [`Self::is_ambiguous`]

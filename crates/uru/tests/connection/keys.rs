@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use worldwire_core::Side;
 use worldwire_core::connection::Connection as _;
-use worldwire_uru::connection::Connection;
+use worldwire_uru::connection::{Connection, OTHER_KEYS as OTHER_KEYS_HINT};
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::Service;
 
 use crate::ends::{
     Drive as _, KEYS, OTHER_KEYS, SECOND, client_of, conversation, deliver, drain, established,
-    open_config, ping, plain_start, sent, server_of, small_messages,
+    open_config, ping, plain_start, sample, sent, server_of, small_messages,
 };
 
 /// An observer with these keys that has read both streams, and its events.
@@ -42,6 +42,23 @@ fn an_observer_without_the_right_key_reports_it_once() {
         }
         observer.end(Duration::ZERO);
         assert_eq!(drain(&mut observer), ["closed: closed by the other side"]);
+    }
+}
+
+#[test]
+fn a_client_suspects_its_keys_until_it_has_read_a_message() {
+    for encrypted in [true, false] {
+        let mut client = client_of(Service::Auth, encrypted, Duration::ZERO);
+        let mut server = server_of(open_config(), Duration::ZERO);
+        assert_eq!(client.closing_hint(), None);
+        deliver(&mut server, Side::Client, Duration::ZERO, &sent(&mut client));
+        deliver(&mut client, Side::Server, Duration::ZERO, &sent(&mut server));
+        assert!(client.is_established());
+        assert_eq!(client.closing_hint(), encrypted.then_some(OTHER_KEYS_HINT));
+        assert_eq!(server.closing_hint(), None);
+        server.send(&sample(Service::Auth, Side::Server, 3, 1)).unwrap();
+        deliver(&mut client, Side::Server, Duration::ZERO, &sent(&mut server));
+        assert_eq!(client.closing_hint(), None);
     }
 }
 

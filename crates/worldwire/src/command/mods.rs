@@ -65,7 +65,8 @@ pub(crate) fn hook(folder: &Path, data: &Data, place: &Path) -> Result<String, F
     Ok(if cfg!(windows) { command } else { format!("exec {command}") })
 }
 
-/// The file to which the hook writes mods that block while they start. It is valid for one run.
+/// The file to which the hook writes mods that block or exit while they start. It is valid for one
+/// run.
 fn blocked(place: &Path) -> Result<PathBuf, Failure> {
     let file = place.join("worldwire-mods.blocked");
     match std::fs::remove_file(&file) {

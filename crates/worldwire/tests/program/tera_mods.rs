@@ -267,6 +267,38 @@ fn mods_that_fail_loop_leak_or_exit_end_nothing() {
 }
 
 #[test]
+fn mods_that_exit_while_they_start_are_skipped_after_a_restart() {
+    let mods = &[
+        ("exits.js", "module.exports = function (mod) { process.exit(3); };"),
+        (
+            "good.js",
+            "module.exports = function (mod) {
+                    mod.hook('C_CHAT', 1, event => { event.message += '!'; return true; });
+                };",
+        ),
+        ("leaves.js", "process.exit(0);"),
+    ];
+    let Some(home) = home_with(mods) else { return };
+    let mut talk = Talk::begin(home.path(), &sample_data(), REVISION, &[]);
+    let began = Instant::now();
+    loop {
+        talk.client.send([&client_chat("hello")[..]]);
+        let passed = talk.server.next();
+        if passed == client_chat("hello!") {
+            break;
+        }
+        assert_eq!(passed, client_chat("hello"));
+        assert!(began.elapsed() < PATIENCE, "the other mods do not run: {}", talk.proxy.said);
+        thread::sleep(Duration::from_millis(100));
+    }
+    for (name, code) in [("leaves.js", 0), ("exits.js", 3)] {
+        let ended = "has ended the program while it was starting";
+        talk.proxy.hear(&format!("the mod {name} {ended} (exit code {code})"));
+    }
+    talk.proxy.stop();
+}
+
+#[test]
 fn new_hooks_see_messages_that_wait_already() {
     let mods = &[(
         "late.js",

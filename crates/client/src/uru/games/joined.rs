@@ -12,7 +12,7 @@ use super::heek::HeekGame;
 use super::marker::MarkerGame;
 use super::var_sync::VarSyncGame;
 
-/// A game that a player has joined, as far as it is known.
+/// What is known about a game that a player has joined.
 #[derive(Clone, Debug)]
 pub struct JoinedGame {
     pub(super) id: u32,
@@ -42,7 +42,7 @@ pub enum GameState {
 /// The result of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Took {
-    /// Nothing more.
+    /// The message neither completed the player's entry nor ended the game.
     Message,
     /// The server has sent everything that a new member receives.
     Entered,

@@ -253,7 +253,7 @@ fn graph_from_json(fields: &mut FieldsOf<'_>) -> Result<NavFile<'static>> {
     Ok(nav)
 }
 
-/// Inflates a single zlib stream that takes all bytes.
+/// Inflates a single zlib stream that must span all of `bytes`.
 fn inflate(bytes: &[u8], limits: &Limits) -> Result<Vec<u8>> {
     let ratio = limits.inflated_ratio.saturating_mul(bytes.len() as u64);
     let max = limits.inflated_bytes.min(ratio);

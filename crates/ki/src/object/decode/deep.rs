@@ -172,7 +172,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
     ) -> Result<()> {
         self.count_values(reader, 1)?;
         if let Some(text) = self.misfits.as_mut().and_then(|misfits| misfits.take()) {
-            self.note(position(reader), text.into());
+            self.note_at(property.name.to_string(), position(reader), text.into());
         }
         let bits = raw(reader, bits)?;
         self.report(reader, Slot::Property(property), &property.name, start, Leaf::Raw(bits))

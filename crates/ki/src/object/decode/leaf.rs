@@ -152,7 +152,10 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
                 if !self.options.lenient {
                     return Err(reader.place_error(error));
                 }
-                self.note(position(reader), error.inside(&property.name).to_string());
+                // The list adds the name and index of its elements.
+                let path =
+                    if property.is_list() { String::new() } else { property.name.to_string() };
+                self.note_at(path, position(reader), error.inside(&property.name).to_string());
                 Ok(Leaf::Text(bytes))
             }
         }

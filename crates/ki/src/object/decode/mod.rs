@@ -358,7 +358,10 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         }
         let slot = Slot::Property(property);
         if property.kind() == PropertyKind::Object {
-            return self.object(reader, slot, &property.name, start).map(drop);
+            let before = self.notes.len();
+            self.object(reader, slot, &property.name, start)?;
+            self.place_notes(before, &property.name);
+            return Ok(());
         }
         let leaf = self.count_values(reader, 1).and_then(|()| self.leaf(reader, property));
         let leaf = leaf.map_err(|error| error.inside(&property.name))?;
@@ -395,12 +398,15 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             Ok(count)
         });
         let count = count.map_err(|error| error.inside(&property.name))?;
+        let before = self.notes.len();
         reader.scope_from(&property.name, Value::List, start, |reader| {
             self.visitor.begin_list(Slot::Property(property))?;
             let outcome = self.elements(reader, property, count);
             let ended = self.visitor.end_list();
             outcome.and(ended)
-        })
+        })?;
+        self.place_notes(before, &property.name);
+        Ok(())
     }
 
     #[inline]
@@ -411,6 +417,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         count: usize,
     ) -> Result<()> {
         let slot = Slot::Element(property);
+        let mut before = self.notes.len();
         for index in 0..count {
             reader.item(index, |reader| {
                 let start = reader.place_if_on();
@@ -423,6 +430,10 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
                 let leaf = self.leaf(reader, property)?;
                 self.report(reader, slot, "", start, leaf)
             })?;
+            if self.notes.len() != before {
+                self.place_notes(before, &format!("[{index}]"));
+                before = self.notes.len();
+            }
         }
         Ok(())
     }
@@ -443,11 +454,31 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         self.visitor.value(slot, leaf)
     }
 
+    /// Adds a note about the current object.
     #[cold]
     fn note(&mut self, bit: u64, text: String) {
+        self.note_at(String::new(), bit, text);
+    }
+
+    /// Adds a note about a value of the current object.
+    #[cold]
+    fn note_at(&mut self, path: String, bit: u64, text: String) {
         if self.notes.len() < MAX_NOTES {
-            self.notes.push(ObjectNote { bit, text });
+            self.notes.push(ObjectNote { path, bit, text });
         }
+    }
+
+    /// Completes the paths of the notes after the first `before` ones.
+    #[inline]
+    fn place_notes(&mut self, before: usize, step: &str) {
+        if self.notes.len() > before {
+            self.put_notes_inside(before, step);
+        }
+    }
+
+    #[cold]
+    fn put_notes_inside(&mut self, before: usize, step: &str) {
+        self.notes.iter_mut().skip(before).for_each(|note| note.put_inside(step));
     }
 }
 

@@ -56,6 +56,10 @@ struct Way {
     step: Step,
 }
 
+/// Stands for a property whose first value has been found. If an object repeats a property, its
+/// other values are ignored.
+const USED: u32 = u32::MAX - 1;
+
 /// An object or list that is being written as JSON.
 #[derive(Debug)]
 struct Whole {
@@ -110,17 +114,22 @@ impl<'p> PathVisitor<'p> {
             self.steps.extend(paths.map(|path| Step { path, rest: 0, in_list: false }));
             return;
         };
-        let at = match slot {
-            Slot::Property(property) => property.index(),
-            Slot::Element(_) => {
-                open.next += 1;
-                open.next - 1
+        let ways = self.ways.get_mut(open.ways..).unwrap_or_default();
+        match slot {
+            Slot::Property(property) => {
+                let here = ways.iter_mut().filter(|way| way.at == property.index());
+                self.steps.extend(here.map(|way| {
+                    way.at = USED;
+                    way.step
+                }));
             }
-            Slot::Root | Slot::Unknown(_) | Slot::Rest => return,
-        };
-        let ways = self.ways.get(open.ways..).unwrap_or_default();
-        let here = ways.iter().filter(|way| way.at == at || way.at == ALL);
-        self.steps.extend(here.map(|way| way.step));
+            Slot::Element(_) => {
+                let here = ways.iter().filter(|way| way.at == open.next || way.at == ALL);
+                self.steps.extend(here.map(|way| way.step));
+                open.next += 1;
+            }
+            Slot::Root | Slot::Unknown(_) | Slot::Rest => {}
+        }
     }
 
     fn rest(&self, step: Step) -> &'p str {
@@ -302,6 +311,10 @@ fn value_of(slot: Slot<'_>, leaf: Leaf<'_>, rest: &str) -> Result<Option<PathVal
     json.value(nameless(slot), leaf)?;
     let text = text_of(json)?;
     let json = parse(&text).map_err(|error| Error::invalid(error.to_string()))?;
+    if rest.is_empty() && matches!(json, Json::Array(_) | Json::Object(_)) {
+        // Written again, numbers could look different.
+        return Ok(Some(PathValue::Json(text)));
+    }
     Ok(part(&json, rest).map(PathValue::from))
 }
 
@@ -445,6 +458,44 @@ pub(super) mod tests {
             assert_eq!(outcome, Ok([Some(PathValue::Unsigned(4))].into()), "lenient: {lenient}");
             let is_damaged = values_or_error(&bytes, &options, "m_all[0].m_text").is_err();
             assert_eq!(is_damaged, !lenient);
+        }
+    }
+
+    /// A property of a deep object.
+    fn property(kind: &str, name: &str, value: &[u8]) -> Vec<u8> {
+        let hash = crate::property_hash(kind.as_bytes(), name.as_bytes());
+        let size = u32::try_from(value.len() * 8 + 64).unwrap();
+        [&size.to_le_bytes()[..], &hash.to_le_bytes(), value].concat()
+    }
+
+    /// A deep object of the class.
+    fn deep(properties: &[Vec<u8>]) -> Vec<u8> {
+        let properties = properties.concat();
+        let size = u32::try_from(properties.len() * 8 + 32).unwrap();
+        [&7_u32.to_le_bytes()[..], &size.to_le_bytes(), &properties].concat()
+    }
+
+    #[test]
+    fn the_first_value_of_a_repeated_property_is_used() {
+        let number = |number: u32| property("unsigned int", "m_n", &number.to_le_bytes());
+        let one = |object: &[u8]| property("class A*", "m_one", object);
+        let element = deep(&[number(5), number(6)]);
+        let list = [&1_u32.to_le_bytes()[..], &element].concat();
+        let all = property("class SharedPointer<class A>", "m_all", &list);
+        let bytes = deep(&[
+            one(&deep(&[])),
+            one(&deep(&[number(4)])),
+            number(1),
+            number(2),
+            all.clone(),
+            all,
+        ]);
+        let list = |number| Some(PathValue::List(vec![PathValue::Unsigned(number)]));
+        for lenient in [false, true] {
+            let options = ObjectOptions { deep: true, lenient, ..ObjectOptions::default() };
+            let found = values(&bytes, &options, &["m_n", "m_one.m_n", "m_one", "m_all[*].m_n"]);
+            let whole = Some(PathValue::Json(r#"{"$class":"class A"}"#.into()));
+            assert_eq!(found, [Some(PathValue::Unsigned(1)), None, whole, list(5)]);
         }
     }
 

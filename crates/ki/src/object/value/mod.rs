@@ -114,7 +114,7 @@ impl Object {
         Self { nodes: Vec::new(), data: Vec::new(), unused: 0, open: NONE, max_nodes }
     }
 
-    /// An empty object for the contents of a text in memory, whose length bounds the object.
+    /// An empty object for the contents of text in memory, whose length bounds the object.
     pub(in crate::object) const fn of_text() -> Self {
         Self { nodes: Vec::new(), data: Vec::new(), unused: 0, open: NONE, max_nodes: MAX_NODES }
     }

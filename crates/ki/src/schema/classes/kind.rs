@@ -266,7 +266,7 @@ pub struct Choices {
     names: Names,
     /// The options whose value is a number, sorted by name.
     numbers: Box<[(Box<str>, u32)]>,
-    /// The options whose value is a text, in list order.
+    /// The options whose value is text, in list order.
     texts: Box<[(Box<str>, Box<str>)]>,
     /// Whether the numbers are those of a signed property.
     pub(super) is_signed: bool,
@@ -300,8 +300,8 @@ impl Choices {
         Self { names, is_signed: true, ..self }
     }
 
-    /// Builds a table of options, whose values can be texts. If a text is the name of another
-    /// option, it is replaced by that option's number; otherwise it stays a text.
+    /// Builds a table of options, whose values can be text. If the text is the name of another
+    /// option, it is replaced by that option's number; otherwise it stays text.
     pub fn resolved(options: impl IntoIterator<Item = (Box<str>, Result<u32, Box<str>>)>) -> Self {
         let (mut numbers, mut texts) = (Vec::new(), Vec::new());
         for (name, value) in options {
@@ -347,7 +347,7 @@ impl Choices {
         Self { texts: rest.into(), ..Self::new(numbers) }
     }
 
-    /// The options whose value is a text that does not resolve to a number.
+    /// The options whose value is text that does not resolve to a number.
     #[must_use]
     pub fn texts(&self) -> &[(Box<str>, Box<str>)] {
         &self.texts

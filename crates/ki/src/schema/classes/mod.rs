@@ -44,6 +44,8 @@ pub use list::TypeLists;
 pub use write::ListVersion;
 
 pub(crate) use kind::parse_number;
+#[cfg(feature = "fuzzing")]
+pub(crate) use list::SMALL_BYTES;
 
 /// All known classes, by their tags on the wire.
 #[derive(Clone, Debug)]

@@ -111,7 +111,7 @@ impl Tape {
         }
     }
 
-    /// The index of the cell of a text, byte string or list.
+    /// The index of the cell of a string, byte string or list.
     fn body(&self, plan: &Plan, place: Target) -> usize {
         place.block + 1 + place.field.map_or(0, |field| plan.field(field).body as usize)
     }

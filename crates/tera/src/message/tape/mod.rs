@@ -76,8 +76,8 @@ enum Changed {
     Bodies,
 }
 
-/// A location: position and length of a text or byte string, first block and count of a list, or
-/// position of a segment.
+/// A location: position and length of a string or byte string, first block and count of a list,
+/// or position of a segment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cell {
     at: u32,

@@ -322,7 +322,7 @@ impl<'v, 'd, 'p> RecordView<'v, 'd, 'p> {
     }
 }
 
-/// The location of a text or byte string.
+/// The location of text or a byte string.
 // 16 bits each, so that a `Result` of it still fits in two registers.
 #[derive(Clone, Copy)]
 struct Piece {

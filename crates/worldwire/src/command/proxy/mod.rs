@@ -16,7 +16,9 @@ use std::sync::Arc;
 
 use worldwire_dissect::Families;
 use worldwire_net::{Options, Signal, Stop};
-use worldwire_proxy::{HookOptions, HookSocket, Hooks, KiWorld, Proxy, Recorder, Setup, World};
+use worldwire_proxy::{
+    HookCommand, HookOptions, HookSocket, Hooks, KiWorld, Proxy, Recorder, Setup, World,
+};
 use worldwire_server::operators::Listener;
 use worldwire_server::store::lock::FolderLock;
 
@@ -66,7 +68,7 @@ struct Relaying<'a> {
     /// The login servers of The Matrix Online.
     logins: Option<LoginServers>,
     /// Commands to run as hooks.
-    hooks: Vec<String>,
+    hooks: Vec<HookCommand>,
     /// Kept for as long as the proxy runs.
     lock: FolderLock,
     arguments: &'a ProxyCommon,
@@ -101,7 +103,7 @@ impl<'a> Relaying<'a> {
             rules,
             list,
             logins,
-            hooks: arguments.hook.iter().map(|hook| hook_command(hook)).collect(),
+            hooks: arguments.hook.iter().map(|hook| hook_command(hook).into()).collect(),
             lock,
             arguments,
             common,
@@ -289,7 +291,7 @@ fn is_executable(_: &Path) -> bool {
 
 /// Starts the hooks that the options name.
 async fn hooks(
-    commands: Vec<String>,
+    commands: Vec<HookCommand>,
     arguments: &ProxyCommon,
     definitions: &Arc<worldwire_dissect::Definitions>,
     signal: Signal,

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use worldwire_net::Signal;
-use worldwire_proxy::{OneServer, Proxy, ServerList};
+use worldwire_proxy::{HookCommand, OneServer, Proxy, ServerList};
 use worldwire_server::WebServer;
 
 use super::Relaying;
@@ -13,6 +13,9 @@ use crate::cli::{Common, ProxyTera};
 use crate::command::mods;
 use crate::output::{Failure, complain, reason, shown};
 
+/// How many times in a row the mods can end within a minute of their start. A mod that ends the
+/// process while it starts does so once, because it is then skipped.
+const MAX_MOD_FAILURES: u32 = 8;
 /// The longest list of servers that is read, in bytes.
 const MAX_LIST: u64 = 16 << 20;
 
@@ -20,7 +23,9 @@ pub(super) fn run(arguments: &ProxyTera, common: &Common) -> Result<(), Failure>
     let mut relaying = Relaying::new("tera", &arguments.common, common)?;
     if let Some(folder) = &arguments.mods {
         let shared = &arguments.common;
-        relaying.hooks.push(mods::hook(folder, &shared.data, &shared.folder)?);
+        let command = mods::hook(folder, &shared.data, &shared.folder)?;
+        let max_failures = Some(MAX_MOD_FAILURES);
+        relaying.hooks.push(HookCommand { command, name: "mods".to_owned(), max_failures });
     }
     let list = match &arguments.server_list {
         Some(file) => Some(read(file)?),

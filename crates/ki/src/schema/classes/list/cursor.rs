@@ -44,6 +44,7 @@ impl<'j> Cursor<'j> {
     }
 
     /// Enters an object. `wanted` describes what is expected.
+    #[inline]
     pub(super) fn begin(&mut self, wanted: &'static str) -> Result<(), Problem> {
         if !self.take(b'{') {
             return self.seed(Wanted(wanted));
@@ -54,6 +55,7 @@ impl<'j> Cursor<'j> {
     }
 
     /// Continues to the next item before this closing bracket. Returns false after the last one.
+    #[inline]
     pub(super) fn next(&mut self, end: u8) -> Result<bool, Problem> {
         let is_first = core::mem::take(&mut self.is_first);
         if self.take(end) {
@@ -70,6 +72,7 @@ impl<'j> Cursor<'j> {
     }
 
     /// Continues to the value of the next key in an object.
+    #[inline]
     pub(super) fn next_key(&mut self) -> Result<Option<Cow<'j, str>>, Problem> {
         if !self.next(b'}')? {
             return Ok(None);
@@ -78,6 +81,7 @@ impl<'j> Cursor<'j> {
     }
 
     /// The key here, and the colon after it.
+    #[inline]
     pub(super) fn key(&mut self) -> Result<Cow<'j, str>, Problem> {
         if self.peek() != Some(b'"') {
             return Err(self.broken());
@@ -92,6 +96,7 @@ impl<'j> Cursor<'j> {
 
     /// The key and the object here, if the object contains at most one other object. This is a
     /// guess: the text is not parsed, and texts can contain braces.
+    #[inline]
     pub(super) fn likely_pair(&self) -> Option<&'j str> {
         let rest = self.rest();
         let first = memchr(b'}', rest.as_bytes())?;
@@ -112,17 +117,20 @@ impl<'j> Cursor<'j> {
     }
 
     /// Whether this text is here.
+    #[inline]
     pub(super) fn is_at(&self, text: &str) -> bool {
         self.rest().starts_with(text)
     }
 
     /// Advances past this text.
+    #[inline]
     pub(super) fn pass(&mut self, text: &str) {
         self.at += text.len();
         self.skip_blanks();
     }
 
     /// The position in bytes.
+    #[inline]
     pub(super) fn position(&self) -> usize {
         self.at
     }
@@ -133,14 +141,15 @@ impl<'j> Cursor<'j> {
     }
 
     /// A text.
+    #[inline]
     pub(super) fn string(&mut self) -> Result<Cow<'j, str>, Problem> {
-        let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..b' ');
-        if let Some(inside) = self.rest().strip_prefix('"')
-            && let Some(end) = inside.as_bytes().iter().position(is_special)
-            && let Some((text, rest)) = inside.split_at_checked(end)
-            && rest.starts_with('"')
+        let start = self.at + 1;
+        if self.peek() == Some(b'"')
+            && let Some(inside) = self.text.as_bytes().get(start..)
+            && let Some(length) = plain_length(inside)
+            && let Some(text) = self.text.get(start..start + length)
         {
-            self.at += text.len() + 2;
+            self.at = start + length + 1;
             self.skip_blanks();
             return Ok(Cow::Borrowed(text));
         }
@@ -148,17 +157,22 @@ impl<'j> Cursor<'j> {
     }
 
     /// A 32-bit number: see [`Word`].
+    #[inline]
     pub(super) fn word(&mut self) -> Result<u32, Problem> {
-        let rest = self.rest();
-        let end = rest.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
-        let (digits, after) = rest.split_at_checked(end).unwrap_or_default();
-        let is_whole = !after.starts_with(['.', 'e', 'E']);
+        /// The maximum number of digits.
+        const DIGITS: usize = 10;
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        let digits = rest.iter().take(DIGITS + 1).take_while(|byte| byte.is_ascii_digit());
+        let (mut number, mut count) = (0_u64, 0);
+        for digit in digits {
+            number = number * 10 + u64::from(digit - b'0');
+            count += 1;
+        }
+        let is_whole = !matches!(rest.get(count), Some(b'.' | b'e' | b'E' | b'0'..=b'9'));
         // JSON does not allow zeros before a number.
-        if is_whole
-            && (digits.len() == 1 || !digits.starts_with('0'))
-            && let Ok(number) = digits.parse()
-        {
-            self.at += end;
+        let is_number = count == 1 || count > 1 && rest.first() != Some(&b'0');
+        if let (true, true, Ok(number)) = (is_whole, is_number, u32::try_from(number)) {
+            self.at += count;
             self.skip_blanks();
             return Ok(number);
         }
@@ -166,6 +180,7 @@ impl<'j> Cursor<'j> {
     }
 
     /// `true` or `false`.
+    #[inline]
     pub(super) fn flag(&mut self) -> Result<bool, Problem> {
         let rest = self.rest();
         for (word, value) in [("true", true), ("false", false)] {
@@ -225,23 +240,28 @@ impl<'j> Cursor<'j> {
         Problem(format!("{text} at {line}:{column}"))
     }
 
+    #[inline]
     fn rest(&self) -> &'j str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
+    #[inline]
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
+    #[inline]
     fn take(&mut self, byte: u8) -> bool {
         let is_here = self.peek() == Some(byte);
         self.at += usize::from(is_here);
         is_here
     }
 
+    #[inline]
     fn skip_blanks(&mut self) {
-        let is_blank = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
-        self.at += self.rest().as_bytes().iter().take_while(|byte| is_blank(byte)).count();
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
+            self.at += 1;
+        }
     }
 
     /// The line and the column of a position.
@@ -289,6 +309,32 @@ impl<'j> Cursor<'j> {
     }
 }
 
+/// The length of the text at the start of these bytes, up to its quotation mark; `None` if it has
+/// escapes or control characters, or no end.
+#[inline]
+fn plain_length(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH: u64 = ONES << 7;
+    // The highest bit of the lowest byte that is 0 is set; the bits above it mean nothing.
+    let zeros = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
+    let mut at = 0;
+    let end = loop {
+        let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk()) else {
+            let rest = bytes.get(at..)?;
+            break at + rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | ..b' '))?;
+        };
+        let word = u64::from_le_bytes(*word);
+        let control = word.wrapping_sub(ONES * u64::from(b' ')) & !word & HIGH;
+        let is = |byte: u8| zeros(word ^ (ONES * u64::from(byte)));
+        let special = is(b'"') | is(b'\\') | control;
+        if special != 0 {
+            break at + special.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    };
+    (bytes.get(end) == Some(&b'"')).then_some(end)
+}
+
 /// Explains that something other than an object was found.
 struct Wanted(&'static str);
 
@@ -305,5 +351,42 @@ impl Visitor<'_> for Wanted {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_end_at_the_first_special_byte() {
+        for length in 0..30 {
+            for special in 0..=255 {
+                let mut bytes = vec![b'x'; length];
+                bytes.extend([special, 0xff, b'"', b'\\', 0, b'x', b'x', b'x', b'x', b'x']);
+                let first = bytes.iter().position(|byte| matches!(byte, b'"' | b'\\' | ..b' '));
+                let expected = first.filter(|end| bytes[*end] == b'"');
+                assert_eq!(plain_length(&bytes), expected, "{length}, {special}");
+                assert_eq!(plain_length(&bytes[..length]), None);
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_those_of_json() {
+        let word = |text: &str| {
+            let mut cursor = Cursor::new(text.as_bytes()).map_err(|problem| problem.0)?;
+            let word = cursor.word().map_err(|problem| problem.0)?;
+            cursor.end().map_err(|problem| problem.0).map(|()| word)
+        };
+        for (text, number) in
+            [("0", 0), ("7 ", 7), ("4294967295", u32::MAX), ("-1", u32::MAX), ("\"12\"", 12)]
+        {
+            assert_eq!(word(text), Ok(number), "{text}");
+        }
+        for text in ["", "-", "01", "4294967296", "99999999999999999999", "1.0", "1e3", "1x", "[]"]
+        {
+            assert!(word(text).is_err(), "{text}");
+        }
     }
 }

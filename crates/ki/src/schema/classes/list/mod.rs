@@ -14,6 +14,8 @@ use worldwire_core::{Error, Limits, Result};
 
 use super::{Choices, Class, ClassNote, Classes, Container, Property, PropertyKind};
 use crate::{djb2_31, property_hash, string_id};
+#[cfg(feature = "fuzzing")]
+pub(crate) use read::SMALL_BYTES;
 
 /// Notes beyond this number are dropped.
 pub(crate) const MAX_NOTES: usize = 200;
@@ -64,6 +66,7 @@ impl TypeLists {
             return Err(error.about(name.to_owned()));
         }
         let json = json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json);
+        self.texts.reserve(likely_properties(json.len()));
         let (found, misfiled) = match xml::is_xml(json) {
             true => xml::read(json, &mut self.texts).map(|found| (found, Vec::new())),
             false => read::read(json, &mut self.texts),
@@ -112,6 +115,14 @@ impl TypeLists {
         let classes = classes.collect();
         Classes::assemble(classes, notes)
     }
+}
+
+/// How many different properties to expect in a list of this many bytes, to allocate less often.
+fn likely_properties(bytes: usize) -> usize {
+    // The usual size of a property, and the maximum number that is expected.
+    const BYTES: usize = 100;
+    const MAX: usize = 1 << 13;
+    (bytes / BYTES).min(MAX)
 }
 
 /// A property with only a name. Its position in the list is its ID unless the list states one.
@@ -206,6 +217,7 @@ fn shown(name: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::super::ContentHash;
+    use super::read::SMALL_BYTES;
     use super::*;
 
     fn compile(json: &str) -> Result<Classes> {
@@ -284,7 +296,8 @@ mod tests {
                 }
                 json.push_str("}, \"bases\": []}");
             }
-            json + "}"
+            // In small lists, properties are not compared.
+            json + &" ".repeat(SMALL_BYTES) + "}"
         };
         let (same, different) = (list(&|_| 0), list(&|turn| turn));
         let (repeated, new) = (compile(&same).unwrap(), compile(&different).unwrap());

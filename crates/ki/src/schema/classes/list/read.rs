@@ -11,9 +11,12 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Unexpected
 use worldwire_core::Error;
 
 use super::cursor::{Cursor, Problem};
-use super::{FoundClass, MAX_NOTES, Texts, blank, finish};
+use super::{FoundClass, MAX_NOTES, Texts, blank, finish, likely_properties};
 use crate::schema::classes::{Choices, Class, Container, Property, parse_number};
 
+/// In lists of at most this many bytes, recognizing repeated properties takes longer than reading
+/// them again.
+pub(crate) const SMALL_BYTES: usize = 16 << 10;
 /// More properties in one class are refused.
 pub(super) const MAX_PROPERTIES: usize = 16_384;
 
@@ -22,14 +25,18 @@ pub(super) fn read(json: &[u8], texts: &mut Texts) -> Result<ClassesRead, Error>
     let refused = |problem: Problem, position: &ListPosition<'_>| {
         Error::malformed("", format!("not a type list: {}{position}", problem.0))
     };
+    let json_bytes = json.len();
     let json = Cursor::new(json).map_err(|problem| refused(problem, &ListPosition::default()))?;
+    let shares = json_bytes > SMALL_BYTES;
+    let properties = if shares { likely_properties(json_bytes) } else { 0 };
     let mut list = List {
         json,
         texts,
         found: Vec::new(),
         misfiled: Vec::new(),
-        known: Vec::new(),
-        by_text: HashMap::default(),
+        shares,
+        known: Vec::with_capacity(properties),
+        by_text: HashMap::with_capacity_and_hasher(properties, RandomState::default()),
         first: None,
         choices: HashMap::default(),
         position: ListPosition::default(),
@@ -42,7 +49,7 @@ pub(super) fn read(json: &[u8], texts: &mut Texts) -> Result<ClassesRead, Error>
 /// Classes, and the positions of those whose key is not their hash, with that key.
 type ClassesRead = (Vec<FoundClass>, Vec<(usize, String)>);
 
-/// A shared copy of a text that many properties have.
+/// A shared copy of text that many properties have.
 pub(super) fn intern(texts: &mut Texts, text: &str) -> Arc<str> {
     if let Some(known) = texts.get(text) {
         return Arc::clone(known);
@@ -75,6 +82,8 @@ struct List<'j, 't> {
     found: Vec<FoundClass>,
     /// The positions of version 2 classes whose key is not their hash, with that key.
     misfiled: Vec<(usize, String)>,
+    /// Whether repeated properties are recognized: see [`SMALL_BYTES`].
+    shares: bool,
     /// The properties read so far. Derived classes repeat those that they inherit.
     known: Vec<KnownProperty<'j>>,
     /// Their indices, by their text.
@@ -216,7 +225,7 @@ impl<'j> List<'j, '_> {
                 self.known_property(*guess).is_some_and(|known| self.json.is_at(known.text))
             });
             let (mut index, mut pair) = (guess, None);
-            if guess.is_none() {
+            if guess.is_none() && self.shares {
                 pair = self.json.likely_pair();
                 index = pair.and_then(|text| self.by_text.get(text)).copied();
             }
@@ -233,12 +242,15 @@ impl<'j> List<'j, '_> {
                 self.position.property = Some(name.clone());
                 let (has_id, property) = self.property(&name, found.len())?;
                 is_verified &= property.1;
-                found.push(property.0.clone());
                 // Without an ID of its own, the property depends on its position.
-                if let Some(text) = pair.filter(|text| has_id && self.json.has_read(start, text)) {
-                    index = Some(self.known.len());
-                    self.by_text.insert(text, self.known.len());
-                    self.known.push(KnownProperty { text, found: property, next: None });
+                match pair.filter(|text| has_id && self.json.has_read(start, text)) {
+                    Some(text) => {
+                        found.push(property.0.clone());
+                        index = Some(self.known.len());
+                        self.by_text.insert(text, self.known.len());
+                        self.known.push(KnownProperty { text, found: property, next: None });
+                    }
+                    None => found.push(property.0),
                 }
             }
             if guess.is_none() {

@@ -97,7 +97,7 @@ enum Stored {
 
 impl Batch<'_> {
     /// Converts inputs on all threads, which also write the files. `name` gives the names of the
-    /// results; `is_wanted` says whether an input has one. Returns the paths that were written.
+    /// results; `is_wanted` says which inputs have a result. Returns the paths that were written.
     pub(super) fn run(
         &self,
         inputs: &[Input<'_>],

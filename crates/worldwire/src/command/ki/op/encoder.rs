@@ -80,7 +80,7 @@ impl<'e> Encoder<'e> {
         Self { classes, choices, complete, all }
     }
 
-    /// The bytes of a text that the user declared to be an object.
+    /// The bytes of text that the user declared to be an object.
     ///
     /// # Errors
     /// The problem, or `None` if it has been reported.
@@ -287,7 +287,7 @@ impl<'e> Encoder<'e> {
     }
 }
 
-/// Determines the kind of a text by its beginning and its keys.
+/// Determines the kind of the text by its beginning and its keys.
 fn understood(text: &str) -> Result<Text<'_>, String> {
     let trimmed = text.strip_prefix('\u{feff}').unwrap_or(text).trim_ascii_start();
     if trimmed.starts_with('<') {

@@ -184,7 +184,7 @@ impl Show<'_> {
     fn notes(&self, decoded: &Decoded, subject: &str) {
         if !self.quiet {
             for note in &decoded.notes {
-                complain(subject, &format!("at bit {}: {}", note.bit, note.text));
+                complain(subject, &note.to_string());
             }
         }
     }
