@@ -15,9 +15,10 @@ use crate::config::{ConfigError, ServerConfig};
 use crate::folder::{blocking, reason};
 use crate::operators::{self, Operated, Rejection};
 use crate::start::{locked_store, or_close};
+use crate::store::lease::SharedStore as _;
 use crate::store::lock::{FolderLock, LOCK_FILE};
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
-use crate::store::{CopyError, Store, StoreError};
+use crate::store::{self, CopyError, Ledger as _, Store, StoreError};
 
 /// A kind of server that [`Admin`] can find in a directory.
 pub trait Administered: Operated {
@@ -106,6 +107,19 @@ pub enum AdminError<E> {
         /// A description of the process, for display.
         holder: String,
     },
+    /// The directory's process is not running, but other processes use its database.
+    #[error(
+        "{}: this folder's process is not running, but others use its database; run the command in the folder of \
+        the process that serves the {name} (the last one was {writer})", folder.display()
+    )]
+    Elsewhere {
+        /// The directory.
+        folder: PathBuf,
+        /// What operators call the server.
+        name: &'static str,
+        /// The process that served it last, with its directory.
+        writer: String,
+    },
     /// The database was not copied.
     #[error(transparent)]
     Copy(#[from] CopyError),
@@ -183,15 +197,40 @@ pub(crate) fn stopped_config<C: ServerConfig, E>(folder: &Path) -> Result<C, Adm
     Ok(config.unwrap_or_default())
 }
 
-/// Opens the database of a server that is not running, and reads its key.
+/// Opens the database of a server that is not running, and reads its key. `name` is what operators call
+/// the server.
 pub(crate) async fn stopped_store<C: ServerConfig, E>(
     folder: &Path,
     config: &C,
     lock: &mut FolderLock,
+    name: &'static str,
 ) -> Result<(Arc<dyn Store>, ServerKey), AdminError<E>> {
-    let store = locked_store(folder, config, lock).await?;
+    if let Some(url) = config.database_url() {
+        let shared = store::open_shared(folder, url).await?;
+        let writer = served_by(&shared).await;
+        // The first error is the one to report.
+        let _ = shared.close().await;
+        if let Some(writer) = writer? {
+            return Err(AdminError::Elsewhere { folder: folder.to_owned(), name, writer });
+        }
+    }
+    let store = match locked_store(folder, config, lock).await {
+        Err(StoreError::InUse { holder }) if config.database_url().is_some() => {
+            return Err(AdminError::Elsewhere { folder: folder.to_owned(), name, writer: holder });
+        }
+        store => store?,
+    };
     let key = or_close(ServerKey::load(&folder.join(KEY_FILE)), &*store).await?;
     Ok((store, key))
+}
+
+/// The process that served a database last, if a standby watches it. The standby serves it soon, if that
+/// process does not, and would have to wait for this one, and continue no sessions.
+async fn served_by(store: &store::PostgresStore) -> Result<Option<String>, StoreError> {
+    match store.standbys().await?.is_empty() {
+        true => Ok(None),
+        false => Ok(Some(store.look().await?.writer)),
+    }
 }
 
 /// An operator's access to one server.

@@ -72,7 +72,7 @@ pub enum SettingError {
         /// The length of the value.
         found: usize,
     },
-    /// A text that is too long for the vault, or contains control characters.
+    /// Text that is too long for the vault, or contains control characters.
     #[error("must have at most {max} characters and no control characters: {found:?}")]
     Text {
         /// The maximum, in UTF-16 units.
@@ -116,7 +116,7 @@ pub enum SettingError {
     },
     /// A bus server that cannot be used.
     #[error(
-        "must be addresses such as tls://10.0.0.1:4222; only loopback addresses can have nats://: {0:?}"
+        "must be addresses such as tls://10.0.0.1:4222; only loopback addresses can use nats://: {0:?}"
     )]
     NotABus(String),
     /// Roles without a bus.

@@ -295,6 +295,10 @@ pub(crate) struct View {
     active: Mutex<Option<String>>,
     /// Why that process does not admit this one.
     refusal: Mutex<Option<String>>,
+    /// Whether another process was seen to serve the data.
+    has_seen_active: AtomicBool,
+    /// Whether this process has joined that one, if there is a bus.
+    is_member: Mutex<Option<bool>>,
 }
 
 impl View {
@@ -318,10 +322,32 @@ impl View {
         *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = refusal;
     }
 
+    /// Whether another process was seen to serve the data.
+    pub(crate) fn has_seen_active(&self) -> bool {
+        self.has_seen_active.load(Ordering::Relaxed)
+    }
+
+    /// Sees another process serve the data.
+    #[cfg(test)]
+    pub(crate) fn see_active(&self) {
+        self.has_seen_active.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether this process has joined the one that serves the data; `None` if there is no bus.
+    fn is_member(&self) -> Option<bool> {
+        *self.is_member.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This process has joined the one that serves the data, or has not.
+    pub(crate) fn set_member(&self, is_member: bool) {
+        *self.is_member.lock().unwrap_or_else(PoisonError::into_inner) = Some(is_member);
+    }
+
     fn saw(&self, look: &Look) {
         self.behind.store(look.behind, Ordering::Relaxed);
         let active =
             (look.verdict == Verdict::Wait && look.is_alive).then_some(&look.sighting.writer);
+        self.has_seen_active.fetch_or(active.is_some(), Ordering::Relaxed);
         let mut seen = self.active.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.as_ref() != active {
             *seen = active.cloned();
@@ -376,6 +402,9 @@ async fn status(State(view): State<Arc<View>>) -> Response {
     if let Some(refusal) = view.refusal() {
         status["refused"] = refusal.into();
     }
+    if let Some(is_member) = view.is_member() {
+        status["joined"] = is_member.into();
+    }
     Json(status).into_response()
 }
 
@@ -386,6 +415,9 @@ async fn health(State(view): State<Arc<View>>) -> Response {
         (true, _) => "standby; the database cannot be reached, see the log\n".to_owned(),
         (false, Some(refusal)) => {
             format!("standby; the leader does not admit this process: {refusal}\n")
+        }
+        (false, None) if view.is_member() == Some(false) => {
+            "standby; this process has not joined the leader, see the log\n".to_owned()
         }
         (false, None) => format!("standby, {behind} batches behind\n"),
     };
@@ -404,6 +436,10 @@ async fn metrics(State(view): State<Arc<View>>) -> Response {
         ("standby_refused", refused, view.refusal().is_some().into()),
     ] {
         metrics.add(name, "gauge", help, "", &[("", value)]);
+    }
+    if let Some(is_member) = view.is_member() {
+        let help = "Whether this process has a leader: 1 or 0.";
+        metrics.add("node_joined", "gauge", help, "", &[("", is_member.into())]);
     }
     page::metrics(metrics.into_text())
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use worldwire_net::{Options, tcp, udp};
@@ -87,6 +88,12 @@ pub enum StartError {
     /// A standby that the process that serves the shard does not admit.
     #[error("the leader does not admit this process: {0}")]
     NotAdmitted(String),
+    /// A standby that has not joined the process that served the shard, so another standby should lead.
+    #[error(
+        "this process has never joined the leader over the bus, so it gives other standbys {} s to take over; see \
+        the lines about the bus", .0.as_secs()
+    )]
+    NotJoined(Duration),
     /// The port of a standby's status page cannot be used for the server's own page.
     #[error("status page: {}", reason(.0))]
     StatusPort(io::Error),

@@ -109,7 +109,7 @@ impl Administered for Realm {
 
     async fn open_stopped(folder: &Path, lock: &mut FolderLock) -> Result<Self, AdminError> {
         let config: MxoConfig = stopped_config(folder)?;
-        let (store, key) = stopped_store(folder, &config, lock).await?;
+        let (store, key) = stopped_store(folder, &config, lock, Self::NAME).await?;
         let opened = Self::open(Arc::clone(&store) as _, key, config, Clock::start()).await;
         or_close(opened, &*store).await.map_err(AdminError::Load)
     }

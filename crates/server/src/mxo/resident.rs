@@ -27,8 +27,8 @@ use super::worlds::Worlds;
 
 /// The message of the client for a player who is leaving. Unverified.
 const LEAVING: u32 = 23;
-/// Messages without a known layout: from the server, at a change of districts; and from the client, to
-/// ask for the description of its character.
+/// Messages whose layout is unknown. The server sends the first two when a player changes
+/// districts; the client sends the third to request the description of its character.
 const LEAVE_WORLD: u16 = 0x8107;
 const NEW_WORLD: u16 = 0x8108;
 const OWN_BACKGROUND: u16 = 0x8194;
@@ -273,7 +273,7 @@ pub(super) fn show_sky(sender: &mut Sender, sky: &str) -> Result<(), Error> {
     send(sender, ServerOption { name, value })
 }
 
-/// Shows why the server closes the connection, in a window that must be closed.
+/// Shows why the server closes the connection, in a window that the player must dismiss.
 pub(super) fn close_with(sender: &mut Sender, reason: &str) -> Result<(), Error> {
     send(sender, ChatMessage { scope: ChatScope::Modal, ..ChatMessage::system(Str::new(reason)?) })
 }

@@ -242,7 +242,7 @@ impl Lease {
         match timeout(RENEW_WITHIN, store.resign(epoch)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => warn!(%error, "cannot release the lease on the database"),
-            Err(_) => warn!("cannot release the lease on the database in time"),
+            Err(_) => warn!("could not release the lease on the database in time"),
         }
     }
 }

@@ -90,7 +90,9 @@ impl Client {
                 match AuthService::open(Arc::clone(shared), self.peer, self.token).await {
                     Ok(auth) => Serving::Auth(Box::new(auth)),
                     Err(error) => {
-                        tracing::warn!(%address, ?error, "connection closed: the vault is not available");
+                        if let Some(count) = shared.figures.unserved.count() {
+                            tracing::warn!(%address, ?error, count, "connections closed: the vault is not available; earlier lines say whether the database or the leader cannot be reached");
+                        }
                         return Flow::Break(());
                     }
                 }

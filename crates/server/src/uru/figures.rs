@@ -31,6 +31,8 @@ pub(super) struct Figures {
     pub(super) turned_away: LogLimiter,
     /// Limits on how often connections closed by ages are logged.
     pub(super) sent_away: LogLimiter,
+    /// Limits on how often connections closed for lack of a vault are logged.
+    pub(super) unserved: LogLimiter,
 }
 
 /// The shortest interval between log lines that clients can cause at will.
@@ -50,6 +52,7 @@ impl Default for Figures {
             refused_logins: limiter(),
             turned_away: limiter(),
             sent_away: limiter(),
+            unserved: limiter(),
         }
     }
 }

@@ -41,6 +41,7 @@ mod game;
 mod gatekeeper;
 mod handover;
 mod hosts;
+mod joining;
 pub mod keys;
 pub mod migration;
 mod missing;
@@ -75,12 +76,13 @@ pub use vault::{ClearError, Cleared};
 
 use admin::{ClusterControl, Control, Relay};
 use cluster::{
-    AgeReport, Bus, HeardLeader, Joining, Leader, LeaderHandle, LeadersSettings, Leading, Link,
-    Nats, NodeInfo, Passport, PassportOffice, RemoteOperators, Successors, other_leader,
+    AgeReport, Bus, Joining, Leader, LeaderHandle, LeadersSettings, Leading, NodeInfo,
+    RemoteOperators, Successors, other_leader,
 };
 use config::{Role, Settings};
 use dispatch::Dispatcher;
 use game::Games;
+use joining::{bus, node_info, not_led, passports, vault_at_leader};
 use keys::KeysError;
 use parts::Parts;
 use shared::Shared;
@@ -497,16 +499,6 @@ impl Shard {
     }
 }
 
-/// What a node tells its leader about itself.
-fn node_info(config: &ShardConfig) -> NodeInfo {
-    let cluster = &config.cluster;
-    NodeInfo {
-        runs_ages: cluster.has(Role::Age),
-        host: config.host().to_owned(),
-        max_players: cluster.max_players,
-    }
-}
-
 /// How long a node's last reports may take.
 const GOODBYE: Duration = Duration::from_secs(1);
 /// The delay before a failed request of the shard itself is retried.
@@ -534,38 +526,6 @@ async fn end_waiting(vault: Vault, patience: Duration) {
             }
         }
     }
-}
-
-/// Connects to the bus between the shard's processes, now or later.
-async fn bus(folder: &Path, config: &ShardConfig) -> Result<Arc<dyn Bus>, BusError> {
-    let cluster = &config.cluster;
-    let [seed, roots] = cluster.files(folder);
-    Ok(Arc::new(Nats::connect(&cluster.bus, seed.as_deref(), roots.as_deref()).await?))
-}
-
-/// What a process shows to the other processes of its shard.
-fn passports(folder: &Path, parts: &Parts, is_standby: bool) -> PassportOffice {
-    let passport = Passport::of_process(folder, &parts.server.keys);
-    let has_ages = parts.config.cluster.has(Role::Age);
-    let files = has_ages.then(|| Arc::clone(&parts.ages));
-    PassportOffice::new(Passport { is_standby, ..passport }, files)
-}
-
-/// Refuses to lead a shard next to one that is led by another process.
-fn not_led(other: Option<HeardLeader>, config: &ShardConfig, shard: u64) -> Result<(), StartError> {
-    let Some(HeardLeader { shard: other, place: leader, .. }) = other else { return Ok(()) };
-    Err(StartError::OtherShard { name: config.cluster.name.clone(), shard, other, leader })
-}
-
-/// The vault of the process that leads the cluster, which this one joins.
-async fn vault_at_leader(
-    bus: Arc<dyn Bus>,
-    joining: Joining,
-    config: &ShardConfig,
-) -> Result<Vault, BusError> {
-    let (cluster, rules) = (&config.cluster, config.vault());
-    let link = Link::open(bus, &cluster.name, joining, rules.max_notices);
-    Ok(Vault::elsewhere(link.await?, &rules))
 }
 
 /// The text for a client's `server.ini`, and the address for clients.

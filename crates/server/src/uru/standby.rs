@@ -3,8 +3,8 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
@@ -15,10 +15,9 @@ use super::admin::{Control, Relay};
 use super::cluster::{Description, Joining, LeadersSettings, Refusal};
 use super::config::{Role, ShardConfig};
 use super::game::GameRandom;
+use super::joining::{bus, not_led, passports, vault_at_leader};
 use super::vault::{Environment, Vault, VaultCopy};
-use super::{
-    GOODBYE, Parts, Shard, ShardError, bus, client_port, not_led, passports, vault_at_leader,
-};
+use super::{GOODBYE, Parts, Shard, ShardError, client_port};
 use crate::admin::Administered as _;
 use crate::config::SettingError;
 use crate::operators;
@@ -31,6 +30,11 @@ use crate::store::lock::FolderLock;
 
 /// How often the leader hears how far this process is behind.
 const DESCRIBE_EVERY: Duration = Duration::from_secs(1);
+/// How much later than others a standby takes over that has never joined the leader. As a leader, it may
+/// not reach the nodes either.
+const UNJOINED_PATIENCE: Duration = Duration::from_secs(10);
+/// How long after the last attempt to take over another failure of a leader is assumed.
+const LONGEST_ATTEMPT: Duration = Duration::from_secs(5);
 
 /// A process that keeps a copy of a shard's vault and takes over the shard when the process that
 /// serves it fails or stops. It needs a PostgreSQL database.
@@ -86,9 +90,12 @@ impl Standby {
     pub async fn lead(self, signal: Signal) -> Result<Option<Shard>, ShardError> {
         let Self { folder, lock, parts, standby, operators, view, leader, identity } = self;
         let operators = tokio::spawn(operators.run());
-        let describing = tokio::spawn(keep_described(leader.clone(), view, Arc::clone(&identity)));
+        let precedence = Arc::new(Precedence::of(&view));
+        let describing =
+            keep_described(leader.clone(), Arc::clone(&precedence), Arc::clone(&identity));
+        let describing = tokio::spawn(describing);
         let bind = || async {
-            may_lead(leader.as_ref(), &parts.config, &identity).await?;
+            may_lead(leader.as_ref(), &parts.config, &identity, &precedence).await?;
             client_port(&parts.config).await
         };
         let taken = standby.lead::<_, _, ShardError>(signal, bind).await;
@@ -120,22 +127,64 @@ async fn may_lead(
     leader: Option<&Vault>,
     config: &ShardConfig,
     identity: &AtomicU64,
+    precedence: &Precedence,
 ) -> Result<(), StartError> {
     let Some(link) = leader.and_then(Vault::link) else { return Ok(()) };
     let shard = identity.load(Ordering::Relaxed);
     not_led(link.other_leader(shard).await, config, shard)?;
     match link.refusal() {
         Some(refusal @ Refusal::Keys { .. }) => Err(StartError::NotAdmitted(refusal.to_string())),
+        _ if precedence.must_wait(Instant::now()) => Err(StartError::NotJoined(UNJOINED_PATIENCE)),
         _ => Ok(()),
     }
 }
 
+/// Whether this standby lets others take over first.
+#[derive(Debug)]
+struct Precedence {
+    view: Arc<View>,
+    has_joined: AtomicBool,
+    /// The first and the last attempt to take over.
+    attempts: Mutex<Option<(Instant, Instant)>>,
+}
+
+impl Precedence {
+    fn of(view: &Arc<View>) -> Self {
+        let view = Arc::clone(view);
+        Self { view, has_joined: AtomicBool::new(false), attempts: Mutex::default() }
+    }
+
+    /// Records whether this process has a leader.
+    fn saw(&self, is_member: bool) {
+        self.view.set_member(is_member);
+        self.has_joined.fetch_or(is_member, Ordering::Relaxed);
+    }
+
+    /// Whether it is too early to take over.
+    fn must_wait(&self, now: Instant) -> bool {
+        if self.has_joined.load(Ordering::Relaxed) || !self.view.has_seen_active() {
+            return false;
+        }
+        let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = attempts.filter(|(_, last)| now - *last < LONGEST_ATTEMPT);
+        let first = recent.map_or(now, |(first, _)| first);
+        *attempts = Some((first, now));
+        now - first < UNJOINED_PATIENCE
+    }
+}
+
 /// Tells the leader what this process is.
-async fn keep_described(leader: Option<Vault>, view: Arc<View>, identity: Arc<AtomicU64>) {
+async fn keep_described(
+    leader: Option<Vault>,
+    precedence: Arc<Precedence>,
+    identity: Arc<AtomicU64>,
+) {
+    let view = &precedence.view;
     let Some(link) = leader.as_ref().and_then(Vault::link) else { return };
     let started = unix(Instant::now());
     loop {
         link.belong_to(identity.load(Ordering::Relaxed));
+        precedence.saw(link.is_member());
         view.set_refusal(link.refusal().map(|refusal| refusal.to_string()));
         link.describe(Description {
             roles: vec!["standby".to_owned()],
@@ -163,5 +212,32 @@ async fn leaders_vault(folder: &Path, parts: &Parts) -> Result<Option<Vault>, Sh
             };
             Ok(Some(vault_at_leader(bus, joining, config).await?))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_standby_that_never_joined_lets_others_take_over_first() {
+        let view = Arc::<View>::default();
+        let precedence = Precedence::of(&view);
+        let second = Duration::from_secs(1);
+        let mut now = Instant::now();
+        assert!(!precedence.must_wait(now), "no leader was seen");
+        view.see_active();
+        for _ in 0..2 {
+            for _ in 0..10 {
+                assert!(precedence.must_wait(now));
+                now += second;
+            }
+            assert!(!precedence.must_wait(now));
+            // Another leader, which fails later.
+            now += 60 * second;
+        }
+        precedence.saw(true);
+        precedence.saw(false);
+        assert!(!precedence.must_wait(now));
     }
 }

@@ -263,7 +263,7 @@ async fn nodes_can_be_given_by_name() {
     assert_eq!(relto[0]["type"], "Age");
     let several = tree(&admin, json!("Personal")).await.unwrap_err();
     let wanted = [
-        "2 nodes are called \"Personal\"; give the number of one: ",
+        "2 nodes are called \"Personal\"; specify one by its number: ",
         "(age Personal, Ann's Relto)",
     ];
     assert!(wanted.iter().all(|part| several.contains(part)), "{several}");

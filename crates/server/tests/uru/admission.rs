@@ -6,7 +6,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 use worldwire_net::Stop;
-use worldwire_server::uru::admin::Request;
+use worldwire_server::uru::admin::{Admin, Request};
 use worldwire_server::uru::config::Role;
 use worldwire_server::uru::{GameRandom, Shard, ShardConfig, Standby, keys};
 use worldwire_uru::crypt::key::PrimeKind;
@@ -202,6 +202,12 @@ async fn a_refused_standby_says_so_and_gets_no_shard() {
         assert!(get(status, "/metrics").await.contains("worldwire_standby_refused 1"));
         let refused = refusal(first.path(), Request::HandOver).await;
         assert!(refused.contains("has not joined this process"), "{refused}");
+        // A command in the folder of a process that is not running, such as a failed leader's, would keep
+        // the standby from taking over.
+        let third = standby_folder(url, &keys::generate(PrimeKind::Plain));
+        let refused = Admin::open(third.path()).await.unwrap_err().to_string();
+        assert!(refused.contains("others use its database"), "{refused}");
+        assert!(refused.contains(&first.path().display().to_string()), "{refused}");
         stop.stop();
     };
     let (led, ()) = tokio::join!(standby.lead(stop.signal()), checks);

@@ -67,7 +67,7 @@ async fn an_operator_clears_the_states_of_an_age() {
     // The name must be unique, and the age empty.
     let ambiguous = clear(&shard, "fern", false).await.unwrap_err();
     assert!(
-        ambiguous.starts_with("2 nodes are called \"fern\"; give the number of one: "),
+        ambiguous.starts_with("2 nodes are called \"fern\"; specify one by its number: "),
         "{ambiguous}"
     );
     assert!(ambiguous.contains(" (age Fern, Atrus's Fern)"), "{ambiguous}");

@@ -286,7 +286,7 @@ async fn a_drained_front_has_no_clients() {
     for folder in [&leader.folder, &front.folder] {
         let refused = refusal(folder.path(), drain("leader", false)).await;
         assert!(
-            refused.contains("let a standby lead with `worldwire uru cluster lead`"),
+            refused.contains("make a standby the leader with `worldwire uru cluster lead`"),
             "{refused}"
         );
     }

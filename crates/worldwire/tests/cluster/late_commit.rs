@@ -42,6 +42,11 @@ pub(crate) fn send_late_commit(cluster: &Cluster, leader: usize, standby: usize)
     let epoch = || number("SELECT epoch FROM shard");
     let commits = || number("SELECT last_value FROM late_commits");
     let before = epoch();
+    // After an earlier fault, clients may still be on the way back.
+    for _ in 0..3 {
+        let batch = number("SELECT last_batch FROM shard");
+        until("the leader commits nothing", || number("SELECT last_batch FROM shard") > batch);
+    }
     // It must still be able to read, or its next batch might have nothing to commit.
     cluster.way(leader, None, Some(Way::WritesHeld));
     let name = cluster.name(standby);

@@ -95,7 +95,7 @@ pub enum RequestError {
         name: String,
     },
     /// A name that several nodes have.
-    #[error("{} nodes are called {name:?}; give the number of one: {}", nodes.len(), list(nodes))]
+    #[error("{} nodes are called {name:?}; specify one by its number: {}", nodes.len(), list(nodes))]
     SeveralNodes {
         /// The name.
         name: String,
@@ -161,7 +161,7 @@ pub enum RequestError {
     NoSuchNode(String),
     /// The process that serves the shard.
     #[error(
-        "{0:?} is the leader, which cannot be drained; let a standby lead with `worldwire uru cluster lead`, and then stop {0:?}"
+        "{0:?} is the leader, which cannot be drained; make a standby the leader with `worldwire uru cluster lead`, then stop {0:?}"
     )]
     DrainsLeader(String),
     /// A standby.

@@ -395,7 +395,7 @@ impl Administered for Control {
         if !config.cluster.has(Role::Vault) {
             return Err(AdminError::NoVault { folder: folder.to_owned(), name: Self::NAME });
         }
-        let (store, key) = stopped_store(folder, &config, lock).await?;
+        let (store, key) = stopped_store(folder, &config, lock, Self::NAME).await?;
         // Opening creates the shard's own ages, so they must have their configured names.
         let opened = Vault::open(Arc::clone(&store), key, config.vault()).await;
         let vault = or_close(opened, &*store).await.map_err(AdminError::Load)?;

@@ -214,7 +214,7 @@ fn log(event: &Event, servers: &str, known: &KnownProblems) {
             known.clear();
             info!(servers, "connected to the bus");
         }
-        Event::Disconnected => warn!(servers, "the connection to the bus is lost"),
+        Event::Disconnected => warn!(servers, "lost the connection to the bus"),
         Event::SlowConsumer(_) => {
             if known.is_news("slow") {
                 warn!(servers, "messages from the bus were lost: this process was too slow");

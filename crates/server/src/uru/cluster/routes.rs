@@ -241,7 +241,7 @@ impl Listener {
         let messages = match self.bus.subscribe(&self.subjects.players(to)).await {
             Ok(messages) => messages,
             Err(error) => {
-                tracing::warn!(%error, ?to, "messages from ages of other processes do not arrive");
+                tracing::warn!(%error, ?to, "cannot receive messages from ages on other processes");
                 return None;
             }
         };

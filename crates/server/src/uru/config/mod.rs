@@ -553,7 +553,7 @@ mod tests {
             (
                 "bus = [\"nats://10.0.0.1:4222\"]",
                 "cluster.bus: must be addresses such as tls://10.0.0.1:4222; only loopback addresses \
-                 can have nats://: \"nats://10.0.0.1:4222\"",
+                 can use nats://: \"nats://10.0.0.1:4222\"",
             ),
         ] {
             assert_eq!(error(&format!("[cluster]\n{cluster}")), problem);

@@ -519,7 +519,7 @@ impl VaultState {
     }
 }
 
-/// The hexadecimal digits of a text, in lower case, because instances are written with or without
+/// The hexadecimal digits of the text, in lower case, because instances are written with or without
 /// hyphens.
 fn digits(text: &str) -> String {
     let digits = text.chars().filter(char::is_ascii_hexdigit);

@@ -38,7 +38,7 @@ impl AgeIndex {
         self.public.extend(new.and_then(|new| public(id, new)));
     }
 
-    /// The AgeInfo nodes of an age's public instances, the latest changes first.
+    /// The AgeInfo nodes of an age's public instances, most recently changed first.
     pub(crate) fn public(&self, filename: &str) -> impl Iterator<Item = u32> {
         let filename: Box<str> = filename.into();
         let first = (filename.clone(), Reverse(u32::MAX), 0);

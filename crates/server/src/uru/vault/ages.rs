@@ -91,7 +91,7 @@ impl VaultState {
         if let Some(nodes) = self.known_age(new) {
             return Ok(nodes);
         }
-        // An instance is a single age, even with another parent.
+        // An instance belongs to a single age, even if the request names another parent.
         if self.age_of_instance(new.instance).is_some() {
             return Err(NetError::InvalidParameter.into());
         }
@@ -143,7 +143,7 @@ impl VaultState {
         Some(AgeNodes { age: self.graph().age_info(info)?.age, info })
     }
 
-    /// `AgeRequest`: finds an age, and records that the player is on the way into it. An age that
+    /// `AgeRequest`: finds an age, and records that the player is about to enter it. An age that
     /// the player may not enter counts as not found.
     pub(crate) fn request_age(
         &mut self,
@@ -206,7 +206,7 @@ impl VaultState {
         Ok(title.chars().take_while(fits).collect())
     }
 
-    /// `GetPublicAgeList`: the public instances of an age, the latest changes first.
+    /// `GetPublicAgeList`: the public instances of an age, most recently changed first.
     pub(crate) fn public_ages(
         &mut self,
         connection: ConnectionId,

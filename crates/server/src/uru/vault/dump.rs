@@ -155,7 +155,7 @@ pub enum VaultProblem {
     #[error("must have one System node, not {0}")]
     Systems(usize),
     /// A password for a missing account.
-    #[error("there is a password for account {0}, which is missing")]
+    #[error("there is a password for account {0}, but the account is missing")]
     PasswordWithoutAccount(Uuid),
     /// Two scores with one owner and name.
     #[error("score {0} has the owner and name of another score")]

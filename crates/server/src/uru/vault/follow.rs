@@ -41,7 +41,7 @@ impl VaultCopy {
         Self { state, clock, missed: Missed::default(), identity: Arc::default() }
     }
 
-    /// The random number of the shard, as far as it was read: 0 if it has none yet.
+    /// The shard's random number as last read; 0 until it has one.
     pub(in crate::uru) fn identity(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.identity)
     }

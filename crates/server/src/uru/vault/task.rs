@@ -168,7 +168,7 @@ impl Task {
         self.position.epoch
     }
 
-    /// The random number of the shard.
+    /// The shard's random number.
     pub(crate) fn identity(&self) -> u64 {
         self.state.shard_id()
     }

@@ -76,14 +76,14 @@ impl Successors {
     pub(super) async fn take_over(self) {
         match self.store.standbys().await {
             Ok(standbys) if standbys.is_empty() => {
-                warn!("no node has been heard for {SILENCE:?}, and there is no standby");
+                warn!("no node has been heard from for {SILENCE:?}, and there is no standby");
             }
             Ok(_) => {
-                warn!("no node has been heard for {SILENCE:?}; handing over to a standby");
+                warn!("no node has been heard from for {SILENCE:?}; handing over to a standby");
                 self.handover.request();
             }
             Err(error) => {
-                warn!(%error, "no node has been heard for {SILENCE:?}; cannot look for a standby");
+                warn!(%error, "no node has been heard from for {SILENCE:?}; cannot look for a standby");
             }
         }
     }

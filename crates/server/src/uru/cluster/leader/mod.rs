@@ -318,7 +318,8 @@ impl Task {
                         nodes,
                         ages,
                         seconds,
-                        "nodes have not joined since the last leader failed, but may still run ages:                          unless they join, these ages can restart after this time"
+                        "some nodes have not joined since the last leader failed, and may still be running ages; \
+                         unless they join, these ages can restart after this number of seconds"
                     );
                 }
             }
@@ -352,12 +353,12 @@ impl Task {
                             "the files of a process differ from the leader's, so it gets no new ages; copy \
                              data/ages and data/secure/SDL from the leader's folder"
                         ),
-                        None => info!(node, "the files of a process agree with the leader's again"),
+                        None => info!(node, "the files of a process match the leader's again"),
                     }
                 }
                 LeaderEvent::Left { node, incarnation, heard, reason } => {
                     match reason.is_problem() {
-                        true => warn!(node, %reason, "a node was given up"),
+                        true => warn!(node, %reason, "gave up on a node"),
                         false => info!(node, %reason, "a node has left"),
                     }
                     let has_ended = reason.has_no_ages();

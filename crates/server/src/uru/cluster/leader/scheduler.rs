@@ -10,6 +10,7 @@
 //! * when its node has reported for 70 s neither that it runs nor that a player has come,
 //! * when its process, which an earlier leader knew, has not joined in time.
 
+mod absent;
 mod choice;
 mod operators;
 
@@ -23,6 +24,7 @@ use super::machine::PATIENCE;
 use crate::uru::config::check_public_address;
 use crate::uru::game::{BySession, OfSession};
 use crate::uru::vault::placements::{FIRST_PLACED, Placement};
+use absent::Absent;
 use choice::Load;
 
 pub(in super::super) use choice::Choice;
@@ -107,14 +109,6 @@ struct Node {
     is_suspect: bool,
     /// Whether its files about ages are the leader's.
     files_agree: bool,
-}
-
-/// A process that may still run ages, although it has not joined.
-#[derive(Debug)]
-struct Absent {
-    node: String,
-    /// When it no longer runs them.
-    until: Duration,
 }
 
 #[derive(Debug)]
@@ -258,6 +252,11 @@ impl Scheduler {
                     self.end_outdated(process, number, fence);
                     return self.revoke(incarnation, number, fence);
                 }
+                if !self.may_arrive(player, number, process) {
+                    let (since, is_confirmed) = (now, true);
+                    let place = Place { auth, number, fence, process, since, is_confirmed };
+                    return self.remove(player, place);
+                }
                 let load = self.loads.get(&process).map_or(0, |load| load.players);
                 if load < MAX_PLAYERS || self.present.get(player).is_some() {
                     let (since, is_confirmed) = (now, true);
@@ -267,8 +266,8 @@ impl Scheduler {
             }
             AgeReport::Departed { number, fence, player } => {
                 let there = self.present.get(player);
-                let is_there = there.is_some_and(|at| (at.number, at.fence) == (number, fence));
-                if is_there {
+                let named = (number, fence, process);
+                if there.is_some_and(|at| (at.number, at.fence, at.process) == named) {
                     self.departed(player);
                 }
             }
@@ -430,14 +429,6 @@ impl Scheduler {
         unconfirmed.into_iter().for_each(|player| self.departed(player));
     }
 
-    /// Reports processes that have not joined since this leader began.
-    fn report_missing(&mut self, now: Duration) {
-        let Some(until) = self.absent.values().map(|absent| absent.until).max() else { return };
-        let nodes = self.absent.values().map(|absent| absent.node.clone()).collect();
-        let ages = self.ages.values().filter(|age| self.absent.contains_key(&age.process)).count();
-        self.tasks.push_back(Task::Missing { nodes, ages, after: until.saturating_sub(now) });
-    }
-
     fn process_of(&self, incarnation: u64) -> Option<u64> {
         let node = self.nodes.iter().find(|(_, node)| node.incarnation == incarnation);
         node.map(|(process, _)| *process)
@@ -490,6 +481,14 @@ impl Scheduler {
         if known.is_some_and(|age| age.process == process && age.fence < fence) {
             self.end(vec![number]);
         }
+    }
+
+    /// Whether a player can have come to a node. A node may repeat who is there, and another leader may
+    /// have let the player in, but nobody leaves an age of another node without being expected.
+    fn may_arrive(&self, player: u32, number: u32, process: u64) -> bool {
+        let expected = self.expected.get(player);
+        expected.is_some_and(|place| (place.number, place.process) == (number, process))
+            || self.present.get(player).is_none_or(|place| place.process == process)
     }
 
     fn revoke(&mut self, incarnation: u64, number: u32, fence: u64) {

@@ -78,6 +78,14 @@ pub(super) async fn serve(
     };
     loop {
         let input = tokio::select! {
+            // A client that has presented its ticket elsewhere must not wait for this node's farewell.
+            biased;
+            claim = client.returning.claimed() => {
+                client.hand_over(claim);
+                send(Output::Ended);
+                return;
+            }
+            input = inbox.recv() => input,
             notice = client.notices.recv() => {
                 let Some(notice) = notice else {
                     send(Output::Ended);
@@ -88,12 +96,6 @@ pub(super) async fn serve(
                 }
                 continue;
             }
-            claim = client.returning.claimed() => {
-                client.hand_over(claim);
-                send(Output::Ended);
-                return;
-            }
-            input = inbox.recv() => input,
         };
         match input {
             Some(Input::Request { number, kind, body }) => {

@@ -16,6 +16,8 @@
 //! membership is over, and so is the time of its ages. A leader whose database does not confirm that
 //! it leads may have been stopped and woken up: it does not count.
 
+mod membership;
+
 use std::cmp::Ordering;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -25,7 +27,7 @@ use worldwire_uru::types::NetError;
 
 use super::super::ages::{AgeOrder, AgeReport, encoded_order};
 use super::super::bus::Subjects;
-use super::super::channel::{Channel, ChannelError};
+use super::super::channel::ChannelError;
 use super::super::frames::{
     Admitted, AgesOrder, AgesReport, Announcement, Described, DownItem, EndSession, Farewell, Head,
     Introduced, Notified, OpenSession, Report, Request, SessionEnded, Stopping, UpItem,
@@ -35,6 +37,9 @@ use super::super::passport::{Passport, Refusal};
 use super::super::requests::ClientReport;
 use crate::uru::vault::Notice;
 use crate::uru::vault::ask::{decoded, encoded};
+use membership::Membership;
+
+pub(in super::super) use membership::LeaveReason;
 
 /// How long a node may go without learning that the leader still hears it.
 pub(in super::super) const MEMBERSHIP: Duration = Duration::from_secs(3);
@@ -49,38 +54,6 @@ const FIT_FOR: Duration = Duration::from_secs(2);
 
 /// How long a node that was refused waits before it asks again.
 pub(in super::super) const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
-
-/// How often the number `beat` in frames rises.
-const COUNT_EVERY: Duration = Duration::from_millis(50);
-
-/// Why a node has left its cluster.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(in super::super) enum LeaveReason {
-    /// Another process leads it.
-    #[error("another process leads the cluster")]
-    OtherLeader,
-    /// Nothing was heard.
-    #[error("nothing has been heard from the leader for {} s", MEMBERSHIP.as_secs())]
-    Silence,
-    /// The leader no longer knows the node.
-    #[error("the leader has not heard this node for a while, and has dropped it")]
-    GivenUp,
-    /// The leader stops, or hands the shard over.
-    #[error("the leader stops leading")]
-    LeaderStops,
-    /// Another process has the same name.
-    #[error(
-        "another process uses the name of this node; give each process a node name of its own in \
-         [cluster]"
-    )]
-    Replaced,
-    /// This process stops.
-    #[error("this process stops")]
-    Stopped,
-    /// The stream of items is broken.
-    #[error(transparent)]
-    Channel(#[from] ChannelError),
-}
 
 /// What has happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -174,19 +147,6 @@ enum State {
         is_due: bool,
     },
     Member(Box<Membership>),
-}
-
-#[derive(Debug)]
-struct Membership {
-    incarnation: u64,
-    /// Whether the leader has said that it has admitted the node.
-    is_admitted: bool,
-    channel: Channel,
-    /// When the node sent the last frame that the leader has heard.
-    heard: Duration,
-    /// The numbers of later frames, and when each was first sent.
-    beats: VecDeque<(u64, Duration)>,
-    last_beat: u64,
 }
 
 impl LinkMachine {
@@ -574,36 +534,6 @@ impl LinkMachine {
         }
         if was_member {
             self.events.push_back(LinkEvent::Left(reason));
-        }
-    }
-}
-
-impl LeaveReason {
-    /// Whether an operator should look at it: it does not happen when processes stop or take over.
-    pub(in super::super) fn is_problem(&self) -> bool {
-        !matches!(self, Self::OtherLeader | Self::LeaderStops | Self::Stopped)
-    }
-}
-
-impl Membership {
-    fn new(incarnation: u64, asked: Duration, now: Duration) -> Self {
-        let (channel, beats) = (Channel::new(now), VecDeque::new());
-        Self { incarnation, is_admitted: false, channel, heard: asked, beats, last_beat: 0 }
-    }
-
-    /// The number of a frame that is sent now.
-    fn beat(&mut self, now: Duration) -> u64 {
-        if self.beats.back().is_none_or(|(_, since)| now.saturating_sub(*since) >= COUNT_EVERY) {
-            self.last_beat += 1;
-            self.beats.push_back((self.last_beat, now));
-        }
-        self.last_beat
-    }
-
-    /// The leader has heard frames with this number.
-    fn heard_up_to(&mut self, beat: u64) {
-        while let Some((_, since)) = self.beats.pop_front_if(|(number, _)| *number <= beat) {
-            self.heard = since;
         }
     }
 }

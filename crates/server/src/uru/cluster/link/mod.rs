@@ -462,7 +462,7 @@ impl Task {
                         != Some(refusal.clone().without_times());
                     if is_news {
                         let every = ASK_AGAIN_AFTER.as_secs();
-                        error!(reason = %refusal, "the leader does not admit this process, which asks again every {every} s");
+                        error!(reason = %refusal, "the leader does not admit this process; it asks again every {every} s");
                     }
                     *last = Some(refusal);
                 }
@@ -476,7 +476,7 @@ impl Task {
                 LinkEvent::Draining(is_draining) => {
                     match is_draining {
                         true => info!(
-                            "an operator drains this node: it closes its clients' connections"
+                            "an operator is draining this node: it accepts no new clients and no new ages"
                         ),
                         false => info!("this node serves clients again"),
                     }
@@ -493,8 +493,8 @@ impl Task {
                     warn!(
                         former,
                         epoch,
-                        "this node follows a leader of an earlier epoch, because it has heard no other \
-                         one for {} s: the database was probably restored from a backup",
+                        "this node follows a leader of an earlier epoch, because it has heard from no \
+                         other leader for {} s: the database was probably restored from a backup",
                         RESTORED_AFTER.as_secs()
                     );
                     self.tell(NodeEvent::Restored);
@@ -507,11 +507,11 @@ impl Task {
                         }
                         true => warn!(
                             %reason,
-                            "this node has lost the leader: its clients must connect again"
+                            "this node has lost the leader; its clients must reconnect"
                         ),
                         false => info!(
                             %reason,
-                            "this node looks for the leader again: its clients must connect again"
+                            "this node is looking for the leader; clients of a front must reconnect"
                         ),
                     }
                 }

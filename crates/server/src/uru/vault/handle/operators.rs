@@ -154,7 +154,7 @@ impl Vault {
         /// Changes fields of a node and notifies all sessions that watch it.
         ///
         /// # Errors
-        /// [`NetError::VaultNodeNotFound`]; [`NetError::InvalidParameter`] for a text that is too
+        /// [`NetError::VaultNodeNotFound`]; [`NetError::InvalidParameter`] for text that is too
         /// long; [`NetError::VaultNodeAccessViolation`] for fields that the server sets when it
         /// creates a node, the names of players, and the fields by which ages are found.
         set(node: u32, fields: VaultNode<'static>) -> (), needs node;

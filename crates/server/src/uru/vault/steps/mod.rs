@@ -359,7 +359,7 @@ impl VaultState {
         self.put_setting(IDENTITY, format!("{:016x}", self.identity).into_bytes());
     }
 
-    /// The random number of the shard; 0 until it has one.
+    /// The shard's random number; 0 until it has one.
     pub(crate) fn shard_id(&self) -> u64 {
         self.identity
     }

@@ -230,6 +230,26 @@ fn placements_of_earlier_leaders_wait_for_their_processes() {
 }
 
 #[test]
+fn a_node_cannot_move_players_of_others() {
+    let mut scheduler = two_nodes();
+    bring(&mut scheduler, CITY, &placement(1, 1), 5);
+    bring(&mut scheduler, CITY + 1, &placement(2, 2), 6);
+    let departed = AgeReport::Departed { number: CITY, fence: 1, player: 5 };
+    scheduler.reported(START, 22, departed);
+    let arrived = AgeReport::Arrived { number: CITY + 1, fence: 2, player: 5, auth: 105 };
+    scheduler.reported(START, 22, arrived.clone());
+    let order = AgeOrder::Out { number: CITY + 1, player: 5, auth: 105 };
+    assert_eq!(tasks(&mut scheduler), [Task::Order { incarnation: 22, order }]);
+    assert_eq!(scheduler.present.get(5).map(|place| place.process), Some(1));
+    // Once it is expected there, it may leave the city.
+    let request = scheduler.expect(START, &placement(2, 2), visit(CITY + 1, 2, 5));
+    scheduler.reported(START, 22, AgeReport::Expecting { request });
+    scheduler.reported(START, 22, arrived);
+    let order = AgeOrder::Out { number: CITY, player: 5, auth: 105 };
+    assert!(tasks(&mut scheduler).contains(&Task::Order { incarnation: 11, order }));
+}
+
+#[test]
 fn an_age_ends_when_it_is_empty_or_not_heard_of() {
     let mut scheduler = two_nodes();
     bring(&mut scheduler, CITY, &placement(1, 1), 5);
