@@ -17,7 +17,7 @@ pub(crate) struct ConformanceArguments {
     /// Vectors: files or directories; can be repeated
     #[arg(long, value_name = "PATH", default_value = "vectors")]
     pub(crate) vectors: Vec<PathBuf>,
-    /// Time limit for each answer
+    /// Time limit for each response
     #[arg(long, value_name = "SECONDS", default_value_t = 10,
           value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) timeout: u64,

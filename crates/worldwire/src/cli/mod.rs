@@ -278,7 +278,7 @@ the IDs of accounts, players, characters, vault nodes and computers.")]
   worldwire conformance --vectors vectors/uru ./my-codec
   worldwire conformance --vectors vectors/ki/frames.json python3 docs/examples/conformance.py worldwire
 
-Your program reads questions from standard input and writes answers to standard output, as JSON lines: see \
+Your program reads requests from standard input and writes responses to standard output, as JSON lines: see \
 docs/conformance.md. The exit code is 1 if a vector fails.")]
     Conformance(ConformanceArguments),
     /// Generate typed Rust or Python from message definitions

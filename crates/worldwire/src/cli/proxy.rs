@@ -272,7 +272,7 @@ pub(crate) struct ProxyTera {
 
 #[derive(Debug, Args)]
 pub(crate) struct ProxyMxo {
-    /// Address to listen on, over UDP for the world and over TCP for its margin server
+    /// Address to listen on in place of the world, over UDP, and of its margin server, over TCP
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:10000")]
     pub(crate) listen: SocketAddr,
     /// The world
@@ -284,7 +284,7 @@ pub(crate) struct ProxyMxo {
     /// The auth server
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     pub(crate) auth: Option<String>,
-    /// Address to listen on for the auth server
+    /// Address to listen on in place of the auth server
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:11000")]
     pub(crate) auth_at: SocketAddr,
     /// The server's private key (auth.pem in its directory), which decrypts logins

@@ -74,6 +74,6 @@ pub(crate) struct Replay {
 pub(crate) enum PaceArg {
     /// As soon as everything recorded before them has happened
     Fast,
-    /// No sooner after the previous message than in the recording
+    /// At least the recorded interval after the previous message
     Recorded,
 }

@@ -16,7 +16,7 @@ pub(crate) enum SettingsCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct SettingsShow {
-    /// Show the settings for this capture, whose conversations select profiles
+    /// Show the settings for this capture, including those of profiles that match its conversations
     pub(crate) file: Option<PathBuf>,
     /// Write one JSON object
     #[arg(long)]

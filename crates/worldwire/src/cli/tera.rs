@@ -305,8 +305,8 @@ pub(crate) enum TeraMap {
 --data finds the map if it is named protocol.REVISION.map, with the new client's revision.
 
 Opcodes are matched by how well definitions fit, by the shape of their messages, and by their position in
-the conversation. Each line of the map states, as a percentage, how clearly the best name leads; this
-percentage is not the only criterion for certainty. Uncertain matches are written as comments; ? marks
+the conversation. The percentage in each line of the map is the best name's lead over the next best; a
+high percentage alone does not make a match certain. Uncertain matches are written as comments; ? marks
 opcodes for which no name is proposed. Only names with messages in the old capture are proposed. For
 opcodes that fit none of the remaining names, comments at the end list the commands (tera def rank) that
 try every definition on them and add the results to the map.")]

@@ -450,7 +450,7 @@ pub(crate) enum UruVault {
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Remove nodes that players deleted or never placed
+    /// Remove nodes that players deleted or never linked to another node
     ///
     /// Without --apply, the command only shows how many nodes of each type would be removed. Nodes of
     /// players who are online and nodes changed within the last hour are kept. All nodes are removed
@@ -518,9 +518,9 @@ Examples:
 kept; the others are created without a password. No player may be logged in.
 
 With --from, accounts keep their passwords, and data that cannot be imported is listed. The shard must be
-stopped: the import also sets the city, the neighbourhood and other public ages in [ages] of shard.toml.
-Keys are not imported; convert them with `worldwire uru keys convert`. For dirtsand, FILE is the output of
-pg_dump --column-inserts; for moulars, the database file, with moulars stopped.
+stopped: the import also sets the city, the neighbourhood and other public ages in the [ages] section of
+shard.toml. Keys are not imported; convert them with `worldwire uru keys convert`. For dirtsand, FILE is
+the output of pg_dump --column-inserts; for moulars, the database file, with moulars stopped.
 
 Examples:
   worldwire uru vault import vault.jsonl

@@ -34,7 +34,7 @@ impl ShownLine {
     }
 }
 
-/// The width of the numbers of messages, and of the spaces in their place before notes.
+/// The width of message numbers, and of the spaces that replace them before notes.
 pub(super) const NUMBER_WIDTH: usize = 7;
 
 /// Writes lines: all of them, the first or the last ones.

@@ -48,7 +48,7 @@ impl fmt::Display for Paint {
     }
 }
 
-/// A text that is not a colour.
+/// Text that is not a colour.
 #[derive(Debug)]
 pub(crate) struct NotAColor;
 

@@ -72,7 +72,7 @@ fn shares(one: IpAddr, other: IpAddr, bits: u8) -> bool {
     differing >= u32::from(bits)
 }
 
-/// A text that is not an end.
+/// Text that is not valid as `Ends`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotEnds;
 

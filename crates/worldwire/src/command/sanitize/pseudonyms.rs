@@ -262,7 +262,7 @@ fn in_case_of(word: &str, name: &str) -> String {
     }
 }
 
-/// The words of a text and what is between them.
+/// The words of the text and what is between them.
 fn words(text: &str) -> impl Iterator<Item = (&str, bool)> {
     let mut rest = text;
     core::iter::from_fn(move || {
