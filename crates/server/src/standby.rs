@@ -4,7 +4,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use axum::extract::State;
@@ -15,7 +15,7 @@ use axum::{Json, Router};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 use worldwire_net::Signal;
 
@@ -295,8 +295,8 @@ pub(crate) struct View {
     active: Mutex<Option<String>>,
     /// Why that process does not admit this one.
     refusal: Mutex<Option<String>>,
-    /// Whether another process was seen to serve the data.
-    has_seen_active: AtomicBool,
+    /// When another process was first seen to serve the data.
+    active_since: OnceLock<Instant>,
     /// Whether this process has joined that one, if there is a bus.
     is_member: Mutex<Option<bool>>,
 }
@@ -322,15 +322,15 @@ impl View {
         *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = refusal;
     }
 
-    /// Whether another process was seen to serve the data.
-    pub(crate) fn has_seen_active(&self) -> bool {
-        self.has_seen_active.load(Ordering::Relaxed)
+    /// When another process was first seen to serve the data.
+    pub(crate) fn active_since(&self) -> Option<Instant> {
+        self.active_since.get().copied()
     }
 
     /// Sees another process serve the data.
     #[cfg(test)]
-    pub(crate) fn see_active(&self) {
-        self.has_seen_active.store(true, Ordering::Relaxed);
+    pub(crate) fn see_active(&self, since: Instant) {
+        self.active_since.get_or_init(|| since);
     }
 
     /// Whether this process has joined the one that serves the data; `None` if there is no bus.
@@ -347,7 +347,9 @@ impl View {
         self.behind.store(look.behind, Ordering::Relaxed);
         let active =
             (look.verdict == Verdict::Wait && look.is_alive).then_some(&look.sighting.writer);
-        self.has_seen_active.fetch_or(active.is_some(), Ordering::Relaxed);
+        if active.is_some() {
+            self.active_since.get_or_init(Instant::now);
+        }
         let mut seen = self.active.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.as_ref() != active {
             *seen = active.cloned();

@@ -30,8 +30,10 @@ use crate::store::lock::FolderLock;
 
 /// How often the leader hears how far this process is behind.
 const DESCRIBE_EVERY: Duration = Duration::from_secs(1);
-/// How much later than others a standby takes over that has never joined the leader. As a leader, it may
-/// not reach the nodes either.
+/// How long a standby usually takes to join the leader, at most.
+const JOIN_WITHIN: Duration = Duration::from_secs(10);
+/// How much later than others a standby takes over that has not joined the leader in that time. As a
+/// leader, it may not reach the nodes either.
 const UNJOINED_PATIENCE: Duration = Duration::from_secs(10);
 /// How long after the last attempt to take over another failure of a leader is assumed.
 const LONGEST_ATTEMPT: Duration = Duration::from_secs(5);
@@ -162,7 +164,10 @@ impl Precedence {
 
     /// Whether it is too early to take over.
     fn must_wait(&self, now: Instant) -> bool {
-        if self.has_joined.load(Ordering::Relaxed) || !self.view.has_seen_active() {
+        let since = self.view.active_since();
+        if self.has_joined.load(Ordering::Relaxed)
+            || since.is_none_or(|since| now - since < JOIN_WITHIN)
+        {
             return false;
         }
         let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -226,7 +231,9 @@ mod tests {
         let second = Duration::from_secs(1);
         let mut now = Instant::now();
         assert!(!precedence.must_wait(now), "no leader was seen");
-        view.see_active();
+        view.see_active(now);
+        assert!(!precedence.must_wait(now + 9 * second), "it is still joining");
+        now += 10 * second;
         for _ in 0..2 {
             for _ in 0..10 {
                 assert!(precedence.must_wait(now));
