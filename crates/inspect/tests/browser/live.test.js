@@ -132,6 +132,8 @@ test("edits are kept, and never released as if they were sent", async (t) => {
   // Names are completed.
   await hold.pressSequentially("game.PropagateBuf");
   await page.getByRole("listbox", { name: "Suggestions for Hold" }).getByRole("option", { name: "game.PropagateBuffer" }).waitFor();
+  // The longer list for fewer letters scrolls.
+  await until(page, () => [...document.querySelectorAll("#hold-suggestions [role=option]")].every((it) => it.textContent?.includes("PropagateBuf")));
   await accessible(page, "suggestions for Hold");
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");
