@@ -138,6 +138,9 @@ pub(crate) fn metrics(text: String) -> Response {
 pub(crate) const DATABASE_UP: &str = "Whether the database accepted the last change: 1 or 0.";
 
 /// The help text of a metric.
+pub(crate) const JOINED: &str = "Whether this process has a leader: 1 or 0.";
+
+/// The help text of a metric.
 pub(crate) const ACTIVE: &str = "1 if this process serves the vault; 0 for a standby or front, and \
     while another process may have taken over.";
 

@@ -440,8 +440,7 @@ async fn metrics(State(view): State<Arc<View>>) -> Response {
         metrics.add(name, "gauge", help, "", &[("", value)]);
     }
     if let Some(is_member) = view.is_member() {
-        let help = "Whether this process has a leader: 1 or 0.";
-        metrics.add("node_joined", "gauge", help, "", &[("", is_member.into())]);
+        metrics.add("node_joined", "gauge", page::JOINED, "", &[("", is_member.into())]);
     }
     page::metrics(metrics.into_text())
 }

@@ -392,7 +392,7 @@ mod tests {
         let other = sighting(4, (4, 0));
         assert_eq!(watch.see(&other, now, now), Verdict::Wait);
         assert!(watch.has_seen_renewal(stopped.lease) && !watch.has_seen_renewal(other.lease));
-        // After a gap, this cannot be told from a lease that nobody keeps.
+        // After a gap, this looks like a lease that nobody keeps.
         now += Duration::from_secs(1);
         assert_eq!(watch.see(&stopped, now, now), Verdict::Wait);
         assert!(!watch.has_seen_renewal(stopped.lease));

@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 use crate::metrics::Metrics;
+use crate::page;
 use crate::uru::vault::ask::wire_struct;
 
 /// How long the leader may take to answer a question.
@@ -209,8 +210,7 @@ impl Traffic {
             }
             None => {
                 let is_member = self.is_connected.load(Ordering::Relaxed);
-                let help = "Whether this process has a leader: 1 or 0.";
-                metrics.add("node_joined", "gauge", help, "", &[("", is_member.into())]);
+                metrics.add("node_joined", "gauge", page::JOINED, "", &[("", is_member.into())]);
                 (load(&self.sessions), load(&self.requests))
             }
         };
