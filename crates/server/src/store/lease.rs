@@ -168,7 +168,7 @@ impl Watch {
     }
 
     /// Whether a renewal of this lease was seen since the last gap. Otherwise the process that kept it
-    /// may have ended long ago, or have used the database of which this one is a restored backup.
+    /// may have ended long ago, or this database may be a restored backup of the one that it used.
     pub(crate) fn has_seen_renewal(&self, lease: LeaseRow) -> bool {
         self.renewed == Some(lease.epoch)
     }
