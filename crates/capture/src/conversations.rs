@@ -54,7 +54,7 @@ pub struct Conversations {
 struct Table {
     limits: Limits,
     open: HashMap<Key, Conversation, RandomState>,
-    /// Ordered by their last packet, oldest first.
+    /// The open conversations, ordered by their last packet, oldest first.
     quiet: BTreeSet<(u64, Key)>,
     /// The conversations that hold back bytes, longest wait first.
     waiting: BTreeSet<(u64, Key)>,
@@ -107,7 +107,7 @@ struct Conversation {
     number: u64,
     /// The index of the client's end.
     client: usize,
-    /// By [`Side::index`].
+    /// The stream of each side, by [`Side::index`].
     streams: [Stream; 2],
     touched: u64,
     /// When it began to hold back bytes.
@@ -184,7 +184,7 @@ impl Conversation {
 }
 
 impl Conversations {
-    /// Starts without conversations.
+    /// Starts without any conversations.
     #[must_use]
     pub fn new(limits: &Limits) -> Self {
         let table = Table {
@@ -257,13 +257,13 @@ impl Conversations {
         }
     }
 
-    /// How many conversations have begun. This is also the number of the next one.
+    /// The number of conversations that have begun. The next one has this number.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.table.count
     }
 
-    /// How many conversations are open, for an estimate of the memory that a copy takes.
+    /// The number of open conversations, for an estimate of the memory that a copy takes.
     #[must_use]
     pub fn open(&self) -> usize {
         self.table.open.len()
@@ -282,7 +282,7 @@ impl Conversations {
         all
     }
 
-    /// How many packets were captured only in part.
+    /// The number of packets that were captured only in part.
     #[must_use]
     pub fn cut(&self) -> u64 {
         self.cut

@@ -40,14 +40,14 @@ pub(crate) struct Whole {
 #[derive(Clone, Debug)]
 pub(crate) struct Fragments {
     waiting: HashMap<PieceKey, Waiting, RandomState>,
-    /// Oldest packet first.
+    /// The incomplete packets, oldest first.
     order: BTreeMap<u64, PieceKey>,
     serial: u64,
     pieces: usize,
     bytes: u64,
     max_pieces: usize,
     max_bytes: u64,
-    /// How many earlier fragments were used to complete a packet.
+    /// The number of earlier fragments used to complete packets.
     pub(crate) used: u64,
 }
 
@@ -55,7 +55,8 @@ pub(crate) struct Fragments {
 struct Waiting {
     began: Timestamp,
     serial: u64,
-    /// By offset, without overlaps: the captured bytes, and the fragment's full length.
+    /// The fragments by offset, without overlaps: the captured bytes, and the fragment's full
+    /// length.
     pieces: BTreeMap<usize, (Vec<u8>, usize)>,
     /// The packet's length, once the last fragment has arrived.
     length: Option<usize>,

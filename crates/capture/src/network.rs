@@ -60,7 +60,8 @@ pub(crate) fn segment<R>(
     fragments: &mut Fragments,
     then: impl FnOnce(&Segment<'_>) -> R,
 ) -> Result<R, Unusable> {
-    // Only used where IP states no length, as in packets left for the network card to split.
+    // This is only used where IP states no length, as in packets left for the network card to
+    // split.
     let cut = (original_length as usize).saturating_sub(data.len()).min(MAX_OFFLOADED);
     let found = network(link, data).and_then(|packet| {
         let mut inside = Inside { time, fragments, tunnels: 0 };

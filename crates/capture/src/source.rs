@@ -55,8 +55,8 @@ impl<R: Read> Source<R> {
         Self { input, buffer, start: 0, end: 0, offset, ended: false, cut: false }
     }
 
-    /// Tries to fill the window with `wanted` bytes and returns how many it has: fewer only at the
-    /// end of the input.
+    /// Tries to fill the window with `wanted` bytes and returns the number that it then holds:
+    /// fewer only at the end of the input.
     pub(crate) fn fill(&mut self, wanted: usize) -> Result<usize, CaptureError> {
         if self.end - self.start >= wanted {
             return Ok(self.end - self.start);
@@ -71,7 +71,7 @@ impl<R: Read> Source<R> {
         self.offset += count as u64;
     }
 
-    /// Skips `count` bytes and returns how many there were.
+    /// Skips `count` bytes and returns the number actually skipped.
     pub(crate) fn skip(&mut self, count: u64) -> Result<u64, CaptureError> {
         let mut left = count;
         while left > 0 {

@@ -34,7 +34,7 @@ struct Piece {
     length: u64,
 }
 
-/// How much a stream may hold back.
+/// The amount that a stream may hold back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     pub(crate) bytes: u64,
@@ -176,7 +176,7 @@ impl Stream {
         self.held
     }
 
-    /// How far a sequence number is ahead of the next byte.
+    /// The distance of a sequence number ahead of the next byte.
     fn ahead(&self, sequence: u32) -> i32 {
         sequence.wrapping_sub(self.expected).cast_signed()
     }

@@ -1,4 +1,4 @@
-//! The speed of the kernel's building blocks: reading, tracing, writing and displaying.
+//! Measures the speed of the core's building blocks: reading, tracing, writing and displaying.
 
 use std::hint::black_box;
 
@@ -42,7 +42,7 @@ fn records<'n, T: Trace<'n>>(reader: &mut Reader<'_, T>) -> Result<u32> {
     })
 }
 
-/// The same records, read as a slice by hand, as a lower bound.
+/// The same records, read from a slice by handwritten code, as a lower bound.
 #[divan::bench]
 fn records_by_hand(bencher: Bencher<'_, '_>) {
     let data = data();
@@ -177,7 +177,7 @@ fn write(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// Counts bytes and a thousand records or values.
+/// Counts this many bytes, and a thousand records or values.
 fn counted<'a, 'b>(bencher: Bencher<'a, 'b>, bytes: usize) -> Bencher<'a, 'b> {
     bencher.counter(BytesCount::new(bytes)).counter(ItemsCount::new(FIELDS))
 }

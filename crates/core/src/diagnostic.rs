@@ -118,8 +118,8 @@ impl fmt::Display for Severity {
 
 /// An error or warning about a text file: its severity, position, message, and how to fix it.
 ///
-/// `Display` writes one line, `file:line:column: warning: message (help)`. Programs that draw
-/// frames use the quoted line and the span in it.
+/// `Display` writes one line, `file:line:column: warning: message (help)`. Programs that mark the
+/// place in the text use the quoted line and the span in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     severity: Severity,

@@ -180,8 +180,8 @@ impl Error {
         self
     }
 
-    /// Declares the path complete, so [`inside`](Self::inside) adds nothing more. For an error that
-    /// passes through scopes that do not enclose its field.
+    /// Declares the path complete, so [`inside`](Self::inside) adds nothing more. Used for an error
+    /// that passes through scopes that do not enclose its field.
     #[must_use]
     pub fn absolute(mut self) -> Self {
         self.0.is_absolute = true;

@@ -5,8 +5,8 @@ use crate::{Error, Result};
 /// Limits that are passed through every decoder, reassembler and archive reader.
 ///
 /// Exceeding a limit is a named error ([`ErrorKind::Limit`](crate::ErrorKind::Limit)) with the
-/// limit and the requested amount. Memory grows with the bytes that are present, never with the
-/// bytes that are promised, so the defaults are generous. Lower them for a server on a public
+/// limit and the requested amount. Memory use grows with the bytes that have arrived, never with
+/// the sizes that they announce, so the defaults are generous. Lower them for a server on a public
 /// network.
 ///
 /// ```
@@ -31,21 +31,21 @@ pub struct Limits {
     pub depth: u32,
     /// Bytes that one compressed block may inflate to. Default 256 MiB.
     pub inflated_bytes: u64,
-    /// How many times its own size a compressed block may inflate to. Default 1,100 (deflate
+    /// The maximum ratio of a block's inflated size to its compressed size. Default 1,100 (deflate
     /// reaches at most 1,032).
     pub inflated_ratio: u64,
-    /// How many times its own size a file may grow to as text, not counting the first 64 KiB: the
-    /// XML of a table repeats the column names in every record. Default 256; a table of bytes with
-    /// column names of 40 characters needs slightly over 100. The same ratio bounds a deflated part
-    /// of a message that is shown, not counting the first 4 KiB.
+    /// The maximum ratio of a file's size as text to its own size, not counting the first 64 KiB of
+    /// text: the XML of a table repeats the column names in every record. Default 256; a table of
+    /// bytes with column names of 40 characters needs slightly over 100. The same ratio bounds a
+    /// deflated part of a message that is shown, not counting the first 4 KiB.
     pub text_ratio: u64,
-    /// How many values a game object, with all nested objects, may hold for each byte on the wire,
-    /// not counting the first 4,096. Default 32: an uncompressed object holds at most 8, a
-    /// compressed one more. Also bounds the values shown for a deflated part of a message, not
+    /// The maximum number of values in a game object, with all nested objects, for each byte on the
+    /// wire, not counting the first 4,096 values. Default 32: an uncompressed object holds at most
+    /// 8, a compressed one more. Also bounds the values shown for a deflated part of a message, not
     /// counting the first 1,024.
     pub values_per_byte: u64,
-    /// Total size of all files read from one archive. Default 16 GiB: an archive itself has at most
-    /// 4 GiB, and the largest game archives hold a few.
+    /// Total size of all files read from one archive. Default 16 GiB: an archive itself is at most
+    /// 4 GiB long, and the files in the largest game archives total a few GiB.
     pub archive_bytes: u64,
     /// Layers of one tree. Default 64.
     pub layers: u32,

@@ -19,7 +19,7 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
     table: Table,
-    /// Whether the numbers are only indices of the table.
+    /// Whether the numbers are only indices into the table.
     words: bool,
 }
 

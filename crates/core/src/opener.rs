@@ -4,7 +4,7 @@
 //! message. Which format it is and how to read it depend on the user's data: type lists, tables,
 //! keys. An [`Opener`] holds this data. A traced decode can carry one
 //! ([`Reader::opening`](crate::Reader::opening)) and offers it every blob and text. A decode
-//! without a trace has no opener and no cost.
+//! without a trace has no opener and does no extra work.
 //!
 //! An opened field is a record: `bytes`, as without the opener, followed by the opener's own
 //! fields. [`Closer`] is the inverse: it encodes the bytes of a field from that JSON

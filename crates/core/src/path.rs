@@ -33,7 +33,7 @@ pub struct PathRules {
     /// refused, because it separates parts on some systems only.
     pub backslash_separates: bool,
     /// Parts may begin with a dot: archives contain such files. Servers have no reason to send
-    /// them, and `.ssh/authorized_keys` would open a machine to them.
+    /// them, and `.ssh/authorized_keys` would give them access to the machine.
     pub allow_hidden: bool,
     /// Names that only Windows forbids are refused on every system; see
     /// [`SafePath::windows_error`].
@@ -79,7 +79,7 @@ pub enum PathError {
     /// A letter and a colon at the beginning: a path on another drive.
     #[error("begins with a drive letter")]
     Drive,
-    /// A stream of a file, or a character that Windows reserves.
+    /// A colon, which names a stream of a file, or another character that Windows reserves.
     #[error("contains `{0}`, which Windows does not allow")]
     Reserved(char),
     /// A part ends with a dot or a space, which Windows removes.
@@ -157,7 +157,7 @@ impl<'a> SafePath<'a> {
         path
     }
 
-    /// The path in the system's own form, relative to no directory.
+    /// The relative path in the system's own form.
     #[must_use]
     pub fn to_path_buf(self) -> PathBuf {
         self.parts().collect()

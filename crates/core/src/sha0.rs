@@ -6,7 +6,7 @@
 
 use zeroize::Zeroize;
 
-/// Bytes of a digest.
+/// The length of a digest in bytes.
 pub const DIGEST_BYTES: usize = 20;
 
 /// The digest of a whole message.
@@ -29,10 +29,10 @@ pub fn sha0(message: &[u8]) -> [u8; DIGEST_BYTES] {
 pub struct Sha0 {
     state: [u32; 5],
     block: [u8; BLOCK_BYTES],
-    /// Bytes of `block` in use, always fewer than all.
+    /// The number of bytes of `block` in use; it is never full between calls.
     filled: usize,
-    /// Bytes of the message so far. The standard stops at 2^61; this wraps, because no message here
-    /// can be that long.
+    /// The number of message bytes so far. The standard stops at 2^61; this wraps, because no
+    /// message here can be that long.
     length: u64,
 }
 

@@ -57,7 +57,7 @@ pub enum Shape {
     Record(fn() -> Vec<FieldInfo>),
     /// A mask of this size, and the fields that its bits stand for, by bit.
     Masked(usize, fn() -> Vec<(u32, FieldInfo)>),
-    /// A count of this size, in units of this size, and a part of that length.
+    /// A count of this size, which gives a length in units of this size, and a part of that length.
     Nested(usize, usize, Box<Self>),
     /// Present if the condition holds. The condition is Rust code that refers to earlier fields.
     Optional(&'static str, Box<Self>),

@@ -4,8 +4,8 @@ use core::fmt;
 
 /// One end of a conversation: the end that opened it, or the end that answers.
 ///
-/// worldwire names a direction by the side that *sent* the bytes, so that a word means the same in
-/// a client, a server, a proxy and a capture.
+/// worldwire names a direction by the side that *sent* the bytes, so that each word means the same
+/// in a client, a server, a proxy and a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Side {
     /// The end that opened the connection.

@@ -138,7 +138,7 @@ pub fn agrees(node: NodeRef<'_, '_>, wanted: &Json) -> Result<(), String> {
             }
             Ok(())
         }
-        // Text with more properties than its characters.
+        // Text that is shown as a record because it has other properties too.
         (_, Value::Record) if node.child("text").is_some() => match node.child("text") {
             Some(text) => agrees(text, wanted),
             None => differs(),

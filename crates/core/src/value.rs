@@ -52,7 +52,7 @@ pub struct Span {
     pub form: Form,
     /// The first byte, counted from the start of the layer.
     pub start: u32,
-    /// How many bytes.
+    /// The number of bytes.
     pub length: u32,
 }
 
@@ -72,7 +72,7 @@ pub enum Form {
     InvertedUtf8,
     /// UTF-16 text, little-endian units, every bit inverted.
     InvertedUtf16,
-    /// A 16-byte identifier, first three groups little-endian: shown as
+    /// A 16-byte identifier whose first three groups are little-endian, shown as
     /// `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`.
     Guid,
     /// An IPv4 address as a little-endian number: shown as `a.b.c.d`.
@@ -84,7 +84,7 @@ pub enum Form {
 pub enum Content<'a> {
     /// Valid text.
     Text(Cow<'a, str>),
-    /// Bytes, or text that is not valid Unicode (its logical bytes: inversion undone).
+    /// Bytes, or the logical bytes (with inversion undone) of text that is not valid Unicode.
     Bytes(Cow<'a, [u8]>),
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use worldwire_core::json::{Json, Object, json, parse};
 
-/// Any document; keys are repeated, within an object and across objects.
+/// An arbitrary document, with keys repeated within an object and across objects.
 fn documents() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -97,7 +97,8 @@ proptest! {
         prop_assert!(last.0 as usize + usize::from(last.1 > 0) <= bytes.len());
     }
 
-    /// A prefix of the written bytes is incomplete, and never asks for more than is missing.
+    /// A prefix of the written bytes is incomplete, and its error never asks for more than is
+    /// missing.
     #[test]
     fn a_part_is_incomplete(
         pieces in prop::collection::vec(piece(), 1..20),
@@ -118,7 +119,7 @@ proptest! {
         prop_assert_eq!(reader.position(), cut);
     }
 
-    /// A failed attempt leaves no trace.
+    /// A failed attempt reports nothing to the trace.
     #[test]
     fn a_failed_attempt_has_not_happened(
         before in prop::collection::vec(piece(), 0..8),
@@ -241,7 +242,7 @@ proptest! {
     #[test]
     fn doubles_keep_their_bits(bits: u64, exponent in 0..2048_u64, round: bool) {
         check_f64(bits);
-        // This makes exponents even, and round fractions appear.
+        // This makes all exponents equally likely, and round fractions frequent.
         let fraction = if round { bits & 0x000f_8000_0000_0000 } else { bits & 0x000f_ffff_ffff_ffff };
         check_f64(bits & 1 << 63 | exponent << 52 | fraction);
     }

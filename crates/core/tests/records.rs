@@ -55,7 +55,7 @@ record! {
 }
 
 classes! {
-    /// Messages of objects.
+    /// Messages that contain objects.
     pub enum Said<'a>: u16;
     named { 7 "plAbstract" in "plCreatable" }
 
@@ -221,7 +221,7 @@ fn openers_see_the_message_and_say_why_not() {
     assert_eq!(shown(&odd), r#"{"blob":{"bytes":{"$hex":"07010203"}}}"#);
     let remark = odd.remarks()[0].to_string();
     assert_eq!(remark, "blob at byte 7: wanted the end, found 1 more byte");
-    // The JSON can be encoded again, changed or not.
+    // The JSON can be encoded again, whether changed or not.
     for (json, wanted) in [
         (json_of(&tree), &[7, 1, 2][..]),
         (json!({"blob": {"number": 3}}), &[7, 3, 0]),

@@ -80,7 +80,7 @@ pub enum Shape {
     Value,
 }
 
-/// What a codec needs besides the bytes.
+/// Everything a codec needs besides the bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct CodecOptions<'o> {
     /// The sender of the bytes.
@@ -143,7 +143,7 @@ impl Codec {
                 (Some(root), Some(_)) if matches!(root.value(), Value::Record) => {
                     write_node(root, style, out);
                 }
-                // The error needs an object to be a member of.
+                // The error must be a member of an object.
                 (Some(root), Some(_)) => {
                     out.push_str("{\"value\":");
                     write_node(root, style, out);

@@ -12,12 +12,12 @@ use crate::item::{Ends, Item, ItemBody, Note, Stamp, Wire};
 use crate::knowledge::{Definitions, Fact, Facts, Keys};
 use crate::session::Session;
 
-/// How much of an unrecognised conversation is kept. One side can send a full TCP window before the
-/// capture shows the other side's first packet.
+/// The maximum number of bytes kept of an unrecognised conversation. One side can send a full TCP
+/// window before the capture shows the other side's first packet.
 const MAX_UNDECIDED_BYTES: usize = 64 << 10;
 /// Enough for two IPv4 addresses with ports as text.
 const ENDS: usize = 48;
-/// What a piece costs in addition to its bytes.
+/// The memory that a piece takes in addition to its bytes.
 const PIECE_BYTES: usize = 64;
 
 /// Everything a conversation can use besides its own bytes.
@@ -260,7 +260,7 @@ impl Conversation {
         self.swapped
     }
 
-    /// The actual sender of what `side` seems to send.
+    /// The actual sender of data that `side` seems to send.
     pub(crate) fn side(&self, side: Side) -> Side {
         if self.swapped { side.other() } else { side }
     }
@@ -270,7 +270,7 @@ impl Conversation {
         let Stage::Undecided { held, bytes } = &mut self.stage else {
             return;
         };
-        // If the stream starts with a gap, its beginning is missing too.
+        // A stream that starts with a gap also lacks its beginning.
         self.midstream |= held.last().is_some_and(|piece| piece.missing > 0);
         let midstream = self.midstream;
         let ends = Some(Side::BOTH.map(|side| self.ends.of(side)));

@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use worldwire_core::Side;
 
-/// How many messages of each name the client and the server sent.
+/// The number of messages of each name that the client and the server sent.
 ///
 /// All names share one string, because a capture can have a hundred thousand conversations with a
 /// dozen names each.

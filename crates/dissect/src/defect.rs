@@ -19,13 +19,13 @@ pub struct Defect {
 
 /// The start of every report.
 pub(crate) const REPORT: &str = "this is a bug in worldwire; please report it";
-/// How many bytes of a message a report shows.
+/// The maximum number of message bytes shown in a report.
 const MAX_BYTES: usize = 256;
-/// How many characters of the panic message a report shows.
+/// The maximum number of characters of the panic message shown in a report.
 const MAX_TEXT: usize = 300;
 
 thread_local! {
-    /// How many calls of [`catch_defect`] are active on this thread.
+    /// The number of calls of [`catch_defect`] that are active on this thread.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
     /// The location of the panic that is being caught.
     static LOCATION: RefCell<Option<String>> = const { RefCell::new(None) };

@@ -42,8 +42,8 @@ pub struct Options {
     pub ports: Vec<(u16, &'static dyn Family)>,
     /// Also report the captured bytes of this conversation, as [`Wire`](crate::ItemBody::Wire).
     pub wire: Option<u64>,
-    /// Read only this conversation and skip the others. Facts that the others state must be
-    /// supplied: see [`Dissection::knowing`].
+    /// Read only this conversation and skip the others. You must then supply the facts that the
+    /// others state: see [`Dissection::knowing`].
     pub only: Option<u64>,
     /// Set [`Overview::secrets`].
     pub secrets: bool,
@@ -117,7 +117,7 @@ pub struct Dissection {
     conversations: Conversations,
     open: BTreeMap<u64, OpenConversation>,
     facts: Facts,
-    /// How many closed conversations still wait for a fact.
+    /// The number of closed conversations that still wait for a fact.
     lingering: usize,
     /// Whether the capture has ended.
     is_over: bool,
@@ -135,9 +135,9 @@ struct OpenConversation {
     /// `None` after a panic.
     conversation: Option<Conversation>,
     overview: Overview,
-    /// While it waits: how many facts had been stated when it last learned some.
+    /// While it waits: the number of facts that had been stated when it last learned some.
     learned: Option<u64>,
-    /// When it closed, if it closed while waiting for a fact.
+    /// The time at which it closed, if it was then waiting for a fact.
     closing: Option<Stamp>,
 }
 
@@ -169,13 +169,13 @@ enum Content {
     Closed,
 }
 
-/// How many bytes make a batch: enough to spread over all threads, but few enough to stay in the
+/// The size of a batch in bytes: large enough to occupy all threads, small enough to stay in the
 /// caches. The whole output of a batch is kept in memory, and deflated messages can grow a
 /// thousandfold. So batches start small and grow only while their output is small.
 #[derive(Clone, Copy, Debug)]
 struct BatchSize(usize);
 
-/// How many events make a batch.
+/// The number of events that fills a batch.
 const BATCH_EVENTS: usize = 1 << 16;
 
 impl BatchSize {
@@ -246,13 +246,13 @@ impl Dissection {
         &self.facts
     }
 
-    /// Why packets were unusable, and how many for each reason.
+    /// The reasons why packets were unusable, and the number of packets for each.
     #[must_use]
     pub fn unusable(&self) -> Vec<(Unusable, u64)> {
         self.conversations.unusable()
     }
 
-    /// How many packets the capture truncated.
+    /// The number of packets that the capture truncated.
     #[must_use]
     pub fn cut(&self) -> u64 {
         self.conversations.cut()

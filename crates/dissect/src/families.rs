@@ -90,7 +90,7 @@ pub(crate) enum Recognition {
 }
 
 impl Line<'_> {
-    /// Encodes the message.
+    /// Encodes the message of this line.
     ///
     /// Unchanged JSON yields the bytes that were read, decrypted and without the frame around them.
     /// Definitions that choose a build apply here too. If the line has an error, its `payload` is

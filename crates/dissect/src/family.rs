@@ -124,7 +124,7 @@ pub trait Family: fmt::Debug + Sync {
     }
 }
 
-/// What the built-in families' modules `session` and `codecs` do for [`Family`].
+/// The methods of [`Family`] that call the modules `session` and `codecs` of a built-in family.
 #[cfg(any(feature = "ki", feature = "mxo", feature = "tera", feature = "uru"))]
 macro_rules! by_modules {
     ($name:literal) => {
@@ -195,8 +195,8 @@ impl Opening<'_> {
         }
     }
 
-    /// How many bytes are missing at the start of a side's stream, and at most `max` bytes from
-    /// there to the next gap.
+    /// The number of bytes missing at the start of a side's stream, and the bytes from there to the
+    /// next gap (at most `max`).
     #[must_use]
     pub fn leading(&self, side: Side, max: usize) -> (u64, Vec<u8>) {
         let mut of_side = self.pieces.iter().filter(|piece| piece.side == side).peekable();
@@ -229,7 +229,7 @@ pub struct HeldPiece {
     pub missing: u64,
 }
 
-/// A family's answer to whether a conversation belongs to it.
+/// A family's verdict on whether a conversation belongs to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The conversation belongs to the family.
@@ -266,7 +266,7 @@ pub type Prepared = Arc<dyn Any + Send + Sync>;
 pub struct Start<'s> {
     /// Secrets.
     pub keys: &'s Keys,
-    /// Definitions of messages, built in and from the user.
+    /// Definitions of messages: the built-in ones and the user's.
     pub definitions: &'s Definitions,
     /// The facts that other conversations have stated so far.
     pub facts: &'s Facts,

@@ -55,7 +55,7 @@ fn paths(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Adds the path and drops the system's error number.
+/// Adds the path to an error and drops the system's error number.
 fn at(path: &Path, error: &io::Error) -> io::Error {
     let text = error.to_string();
     let reason = text.split(" (os error").next().unwrap_or_default();

@@ -74,7 +74,7 @@ impl Item<'_> {
 }
 
 /// Cuts a line, which begins at byte `start` of `out`, to `width` columns of a terminal. A cut line
-/// ends with `...`. Wide characters occupy two columns and colours none.
+/// ends with `...`. Wide characters occupy two columns; colour codes occupy none.
 pub fn cut(out: &mut String, start: usize, width: usize) {
     const END: &str = "...";
     let (mut column, mut end, mut is_colour) = (0, None, false);
@@ -98,7 +98,7 @@ pub fn cut(out: &mut String, start: usize, width: usize) {
     }
 }
 
-/// How many columns of a terminal a line occupies.
+/// The number of terminal columns that a line occupies.
 pub(crate) fn columns(line: &str) -> usize {
     let mut is_colour = false;
     let width = |c: char| {
@@ -117,9 +117,9 @@ struct Info<'i> {
     numbers: Option<&'i dyn NumberNames>,
     /// Where it begins in `out`.
     start: usize,
-    /// How many more values can be shown.
+    /// The number of values that can still be shown.
     values: usize,
-    /// How many more nodes can be examined.
+    /// The number of nodes that can still be examined.
     nodes: usize,
     out: &'i mut String,
 }
@@ -350,7 +350,8 @@ pub(crate) mod tests {
                 let has = known.iter().any(|known| known.fields.contains(&first));
                 assert!(has || known.iter().all(|it| it.fields.is_empty()), "{name}: {path}");
                 let last = path.rsplit('.').next().unwrap_or_default();
-                // A record can be shown first and hidden in the record that encloses it.
+                // A hidden field may be listed if a record around it is listed too: that record
+                // then does not repeat it.
                 let is_inner = paths.iter().any(|outer| path.starts_with(&format!("{outer}.")));
                 let is_hidden = is_secret(last) || (hidden.contains(&last) && !is_inner);
                 assert!(!is_hidden, "{name}: {path} is hidden");

@@ -67,7 +67,7 @@ pub struct Item<'i> {
     pub range: Range<u64>,
     /// The message or note itself.
     pub body: ItemBody<'i>,
-    /// Whether the message decodes without an error, if that is known yet.
+    /// Whether the message decodes without an error, if that is already known.
     is_whole: Cell<Option<bool>>,
 }
 

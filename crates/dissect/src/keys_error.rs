@@ -10,7 +10,7 @@ pub enum KeysError {
     Faults(Vec<KeyFault>),
     /// Most of its lines cannot be read, so it is not a key file.
     NotAKeyFile {
-        /// How many lines cannot be read.
+        /// The number of lines that cannot be read.
         lines: usize,
     },
     /// The file has no keys.
@@ -18,10 +18,10 @@ pub enum KeysError {
 }
 
 impl KeysError {
-    /// The error for a text with these faults. If the text contains little else, the file is not a
-    /// key file and only resembles one in a line or two.
+    /// The error for a text with these faults. If the text contains little else, it is not a key
+    /// file and only happens to resemble one in a line or two.
     pub(crate) fn of(text: &str, faults: Vec<KeyFault>) -> Self {
-        /// Even a key file with a fault in every line has fewer.
+        /// Even a key file with a fault in every line has fewer faults.
         const MANY: usize = 16;
         let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
         let count = faults.len();

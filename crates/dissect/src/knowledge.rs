@@ -42,8 +42,8 @@ macro_rules! knowledge {
                 &mut self,
                 change: impl FnOnce(&mut T) -> R,
             ) -> R {
-                // Removed during the change, so that a part that nobody else holds is changed
-                // without a copy.
+                // The part is removed during the change, so that it need not be copied unless
+                // somebody else holds it.
                 let slot = self.parts.iter().position(|part| part.is::<T>());
                 let part = slot.map(|slot| self.parts.swap_remove(slot));
                 let part = part.and_then(|part| part.downcast::<T>().ok());
@@ -75,7 +75,7 @@ macro_rules! knowledge {
 /// ```
 #[derive(Clone, Default)]
 pub struct Keys {
-    /// At most one of each type.
+    /// The parts, at most one of each type.
     parts: Vec<Part>,
 }
 
@@ -89,11 +89,11 @@ impl Keys {
     }
 }
 
-/// Definitions of messages, built in and from the user, with a part for each family that has any.
+/// Definitions of messages, both built-in and the user's, with a part for each family that has any.
 /// One part is the list of families.
 #[derive(Clone)]
 pub struct Definitions {
-    /// At most one of each type.
+    /// The parts, at most one of each type.
     parts: Vec<Part>,
 }
 
@@ -120,7 +120,7 @@ impl Definitions {
 /// the same reason a name should have only one value: a renegotiated key is a new fact with a new
 /// name.
 ///
-/// A conversation that closes while it waits still learns later facts.
+/// A conversation that is still waiting when it closes learns later facts too.
 #[derive(Clone, Default)]
 pub struct Facts {
     known: HashMap<(&'static str, String), Arc<dyn FactValue>>,
@@ -150,7 +150,7 @@ pub struct Fact {
     pub value: Arc<dyn FactValue>,
 }
 
-/// How many facts are remembered. Further ones are dropped.
+/// The maximum number of facts remembered. Further ones are dropped.
 const MAX_FACTS: usize = 65_536;
 
 impl Facts {
@@ -171,7 +171,7 @@ impl Facts {
         }
     }
 
-    /// How many facts were stated, including replaced ones.
+    /// The number of facts stated so far, including replaced ones.
     #[must_use]
     pub fn stated(&self) -> u64 {
         self.stated

@@ -55,8 +55,8 @@ pub trait Message: fmt::Debug {
         false
     }
 
-    /// Whether the contents of fields that another format describes are shown as bytes, because
-    /// they do not fit it. A missing description is not such a fault.
+    /// Whether any field with contents in another format is shown as bytes because the contents do
+    /// not fit that format. A missing description is not such a fault.
     fn has_opaque_fields(&self, tree: &Tree<'_>) -> bool {
         !tree.remarks().is_empty() && self.advice().is_none()
     }
@@ -91,8 +91,8 @@ pub trait Message: fmt::Debug {
         None
     }
 
-    /// The meaning of numbers in the fields, as far as the capture revealed it. `None` if it
-    /// revealed nothing.
+    /// The meaning of numbers in the fields, as far as the capture has revealed it; `None` if it
+    /// has revealed nothing.
     fn number_names(&self) -> Option<&dyn NumberNames> {
         None
     }

@@ -34,9 +34,9 @@ pub struct Overview {
     /// Messages that contain others, by name and content: `game.PropagateBuffer plNetMsgGameMessage
     /// pfKIMsg`.
     pub inside: Counts,
-    /// How many problems were reported, undecodable messages included.
+    /// The number of reported problems, undecodable messages included.
     pub problems: u64,
-    /// How many gaps the capture has: missing bytes of streams, missing datagrams.
+    /// The number of gaps in the capture: missing bytes of streams, missing datagrams.
     pub gaps: u64,
     /// The keys it was read with, as part of a key file. They decrypt it without the secrets of its
     /// server or account. Only set after the end, and only if [requested](crate::Options::secrets).
@@ -55,15 +55,15 @@ impl Overview {
 /// A summary of all conversations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// How many there are.
+    /// The number of conversations.
     pub conversations: u64,
-    /// How many were recognised.
+    /// The number of recognised conversations.
     pub recognised: u64,
-    /// How many messages.
+    /// The number of messages.
     pub messages: u64,
-    /// How many problems, undecodable messages included.
+    /// The number of problems, undecodable messages included.
     pub problems: u64,
-    /// How many gaps.
+    /// The number of gaps.
     pub gaps: u64,
 }
 

@@ -58,7 +58,7 @@ impl Codec {
         types.iter().copied().filter(move |(name, _)| names(layout, name))
     }
 
-    /// What clients show to users for a value of a named type.
+    /// The text that clients show to users for a value of a named type.
     #[must_use]
     pub fn value_text(&self, type_name: &str, value: i64) -> Option<&'static str> {
         self.vocabulary()?.value_text(type_name, value)
@@ -183,9 +183,10 @@ impl Definitions {
         self.families().iter().any(|family| family.may_define(name))
     }
 
-    /// Adds definitions from files, given as name with directories and content. Returns all errors
-    /// and warnings, or `None` if no file holds definitions of a known kind. KI's type lists are
-    /// compiled separately; see [`KiObjects::set_classes`](crate::KiObjects::set_classes).
+    /// Adds definitions from files, each given as its name (with directories) and content. Returns
+    /// all errors and warnings, or `None` if no file holds definitions of a known kind. KI's type
+    /// lists are compiled separately; see
+    /// [`KiObjects::set_classes`](crate::KiObjects::set_classes).
     ///
     /// Files that depend on each other, such as TERA definitions with includes, must be passed in
     /// one call. A file replaces an earlier one of the same name.

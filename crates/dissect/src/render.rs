@@ -150,7 +150,7 @@ fn write_text(
 
 /// Appends the most informative values to a line, as far as they fit.
 fn push_info(item: &Item<'_>, name: &str, tree: &Tree<'_>, width: Option<usize>, out: &mut String) {
-    /// Anything less would show only part of a name.
+    /// In fewer columns than this, only part of a name would fit.
     const LEAST: usize = 12;
     let end = out.len();
     let room = width.map(|width| {

@@ -30,7 +30,7 @@ pub trait Session: fmt::Debug + Send {
     }
 
     /// Whether the session holds input that it can only read after learning a fact. Checked after
-    /// every input. Only a waiting session gets [`learn`](Self::learn) calls.
+    /// every input. [`learn`](Self::learn) is called only on waiting sessions.
     fn waits(&self) -> bool {
         false
     }
@@ -48,8 +48,8 @@ pub trait Session: fmt::Debug + Send {
         None
     }
 
-    /// Learns all facts known so far and passes on items that had to wait. The fact the session
-    /// waits for need not be among them.
+    /// Learns all facts known so far and passes on items that had to wait. They need not include
+    /// the fact that the session waits for.
     fn learn(&mut self, facts: &Facts, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         let _ = (facts, stamp, out);
     }
@@ -75,15 +75,15 @@ impl From<Decision<'static>> for Answer {
 ///
 /// A closure that returns a [`Decision`] is a decider that never holds.
 pub trait Decider {
-    /// Answers one item. Answers to notes are ignored.
+    /// Returns the decision about one item. Decisions about notes are ignored.
     fn decide(&mut self, item: &Item<'_>) -> Answer;
 
-    /// Takes the ID of the message that was last answered with [`Answer::Hold`]. If the family
+    /// Receives the ID of the message for which [`Answer::Hold`] was last returned. If the family
     /// cannot hold it, the session reports a problem and forwards it unchanged instead.
     fn held(&mut self, id: HoldId);
 
-    /// The next message to add to the conversation before the one just answered: the side that
-    /// receives it, and the message, as [`RelaySession::inject`] takes it. Asked until it returns
+    /// The next message to add to the conversation before the one just decided on: the side that
+    /// receives it, and the message, as [`RelaySession::inject`] takes it. Called until it returns
     /// `None`. A message that cannot be added is reported as a problem.
     fn added(&mut self) -> Option<(Side, Vec<u8>)> {
         None
@@ -172,12 +172,13 @@ pub trait RelaySession: fmt::Debug + Send {
     /// Whether the session has stopped reading from a side for now; see [`Connection::is_paused`].
     fn is_paused(&self, from: Side) -> bool;
 
-    /// Over UDP, whether the client has answered a datagram, which proves that its address is genuine.
+    /// Over UDP, whether the client has replied to a datagram, which proves that its address is
+    /// genuine.
     fn is_confirmed(&self) -> bool {
         true
     }
 
-    /// How many bytes from a side are kept; see [`Connection::kept_bytes`].
+    /// The number of bytes from a side that are kept; see [`Connection::kept_bytes`].
     fn kept_bytes(&self, from: Side) -> usize;
 
     /// Ends the conversation.
@@ -189,7 +190,7 @@ pub trait RelaySession: fmt::Debug + Send {
     /// The time by which to call [`timeout`](Self::timeout).
     fn poll_timeout(&self) -> Option<Duration>;
 
-    /// How many bytes are queued for a side.
+    /// The number of bytes queued for a side.
     fn queued_bytes(&self, to: Side) -> usize;
 
     /// Whether the conversation has ended.
@@ -354,7 +355,7 @@ impl<C: Connection, I: Interpreter<C>> Watched<C, I> {
                 Event::Gap { range, .. } => emit.note(Note::gap(&range)),
                 Event::Resync { skipped, .. } => emit.note(Note::resync(&skipped)),
                 Event::Fault { error, .. } => emit.note(Note::problem(error.to_string())),
-                // Other reasons are reported where they arise.
+                // Other reasons have already been reported by their own events.
                 Event::Closed(reason @ CloseReason::Timeout(_)) => {
                     emit.note(Note::problem(format!("closed: {reason}")));
                 }
@@ -412,7 +413,7 @@ where
 }
 
 impl<C: Connection<Sender: Forward> + fmt::Debug + Send, I: Interpreter<C>> Watched<C, I> {
-    /// Emits all events and carries out the answers to them.
+    /// Emits all events and carries out the decisions about them.
     fn emit_deciding(&mut self, stamp: Stamp, decider: &mut dyn Decider) {
         const UNCHANGED: Answer = Answer::Decide(Decision::AsIs);
         let inject = self.inject;

@@ -10,7 +10,8 @@ pub trait Sink: Default + Send {
     /// A full sink that is being merged into another, from the front.
     type Source;
 
-    /// How much was collected, in units of the sink's choice. These lengths delimit pieces.
+    /// The length of the collected results, in units of the sink's choice. These lengths delimit
+    /// pieces.
     fn len(&self) -> usize;
 
     /// Whether nothing has been collected.
@@ -34,7 +35,7 @@ pub trait Sink: Default + Send {
 }
 
 impl Sink for String {
-    /// The text, and how much of it was merged.
+    /// The text, and the length that was merged.
     type Source = (Self, usize);
 
     fn len(&self) -> usize {

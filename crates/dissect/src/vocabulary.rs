@@ -8,8 +8,8 @@ use crate::knowledge::Definitions;
 
 /// The names of a family's messages, fields, values and types, and advice on missing ones.
 ///
-/// Reading a conversation needs none of this. Filters are checked against it, shells complete from
-/// it, and `worldwire codecs` prints it.
+/// Conversations can be read without any of this. Filters are checked against it, shell completion
+/// uses it, and `worldwire codecs` prints it.
 pub trait Vocabulary: fmt::Debug + Sync {
     /// Every message with the names of its fields.
     fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
@@ -36,8 +36,8 @@ pub trait Vocabulary: fmt::Debug + Sync {
         Vec::new()
     }
 
-    /// What fields hold, if all fields of that name hold the same kind of value. A comparison with
-    /// anything else can never match, so it is an error.
+    /// The kinds of values that fields hold, for names whose fields all hold the same kind. A
+    /// comparison with anything else can never match, so it is an error.
     fn kinds<'d>(&self, definitions: &'d Definitions) -> Vec<(&'d str, ValueKind)> {
         let _ = definitions;
         Vec::new()
@@ -73,7 +73,7 @@ pub trait Vocabulary: fmt::Debug + Sync {
         &[]
     }
 
-    /// What clients show to users for a value of a named type.
+    /// The text that clients show to users for a value of a named type.
     fn value_text(&self, type_name: &str, value: i64) -> Option<&'static str> {
         let _ = (type_name, value);
         None
@@ -112,14 +112,15 @@ pub trait Vocabulary: fmt::Debug + Sync {
 /// What a field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
-    /// A number whose values have no names. Output may show a name beside it.
+    /// A number whose values are not named. Output may still show a name beside it, such as a
+    /// player's.
     Number,
     /// Text.
     Text,
 }
 
-/// The kinds of fields, given the kind of each occurrence: only names whose occurrences are all of
-/// one kind. `None` is any other kind.
+/// The kinds of fields, given the kind of each occurrence. Only names whose occurrences all have
+/// the same kind are included. `None` stands for any other kind.
 #[cfg(any(feature = "ki", feature = "tera", feature = "uru"))]
 pub(crate) fn common_kinds<'d>(
     fields: impl IntoIterator<Item = (&'d str, Option<ValueKind>)>,
@@ -152,7 +153,7 @@ pub struct MessageNames<'d> {
 pub struct ValueNames<'d> {
     /// The field, with its parent if that distinguishes it: `system.name`.
     pub field: &'d str,
-    /// How the names of the messages with this field begin; empty if all messages can have it.
+    /// The prefix of the names of the messages with this field; empty if all messages can have it.
     pub prefix: &'static str,
     /// The names.
     pub names: Vec<&'d str>,

@@ -27,7 +27,7 @@ const KEYS: [&str; 3] = [
 /// A packet with the properties that the mix keeps.
 type Mixed = (worldwire_capture::LinkType, u32, Vec<u8>);
 
-/// The packets of all captures; `order` decides which one the next packet comes from.
+/// The packets of all captures; `order` decides which capture supplies each packet.
 fn mix(order: &[u8]) -> Vec<Mixed> {
     let mut queues: Vec<std::collections::VecDeque<Mixed>> = CAPTURES
         .iter()

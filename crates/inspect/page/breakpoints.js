@@ -23,13 +23,14 @@ const hold = inputById("hold");
 const buttons = { release: byId("release"), drop: byId("drop"), send: byId("send"), revert: byId("revert") };
 
 /**
- * What is edited: a held message, or an additional one; its fields before any edit; its bytes then, or "".
+ * The message being edited: a held one, or null for an additional one; its fields before any edit; its
+ * original bytes, or "".
  * @typedef {{held: T.Held | null, fields: Json, original: string}} Edit
  */
 
 /** @type {Edit | null} */
 let edited = null;
-/** How often the fields were changed, so that late answers are ignored. */
+/** Counts changes to the fields, so that late answers are ignored. */
 let version = 0;
 let isJson = false;
 /** The edits of held messages that are not shown, as JSON. @type {Map<string, string>} */
@@ -235,7 +236,7 @@ async function encode() {
     const problem = error instanceof Error ? error.message : String(error);
     const field = error instanceof api.Refused ? (error.field ?? null) : null;
     const isShown = form.blame(field, problem) && !isJson;
-    // A name that is still being typed is not wrong.
+    // A name that is still being typed is not an error.
     setLines(wrong, isShown || document.activeElement === name ? "" : problem);
     setAttribute(text, "aria-invalid", true);
     setAttribute(buttons.send, "disabled", "");
@@ -376,8 +377,8 @@ async function template(wanted) {
 }
 
 /**
- * The connection of a conversation. The conversation between the proxy and the server follows that
- * with the client, whose address the proxy reports.
+ * The connection of a conversation. The conversation between the proxy and the server comes right
+ * after the one with the client, whose address the proxy reports.
  * @param {number} stream
  */
 async function connectionOf(stream) {

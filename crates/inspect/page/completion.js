@@ -1,4 +1,4 @@
-// Suggestions below a text field: arrows choose one, Tab and Enter take it.
+// Suggestions below a text field: arrows choose one, Tab and Enter accept it.
 
 import * as api from "./api.js";
 import { debounce, element, setAttribute } from "./dom.js";

@@ -15,7 +15,7 @@ const MAX_LISTED = 1000;
 /** @type {T.Conversation[]} */
 let conversations = [];
 /**
- * On which side of the proxy each conversation is, by number, and the address of its client.
+ * For each conversation, by number: its side of the proxy, and the address of its client.
  * @type {Map<number, {side: "client" | "server", client: string | null}>}
  */
 const legs = new Map();
@@ -23,7 +23,7 @@ const legs = new Map();
 const numbers = new Map();
 /** The servers of these connections. @type {Set<string>} */
 const servers = new Set();
-/** How far apart in the list the two sides of a connection can be. */
+/** The maximum distance in the list between the two sides of a connection. */
 const MAX_APART = 64;
 /** @type {Record<"client" | "server", string>} */
 const LEG_NAMES = { client: "client to proxy", server: "proxy to server" };
@@ -119,11 +119,11 @@ async function load() {
     report(error);
   }
   isLoading = false;
-  // While the capture is being read, about once per second at most.
+  // While the capture is being read, at most about once per second.
   if (isOutdated) setTimeout(load, 1000);
 }
 
-/** Finds out on which side of the proxy conversations are. */
+/** Works out the side of the proxy that each conversation is on. */
 function findLegs() {
   if (values.capture?.live !== "proxy") return;
   for (const [at, one] of conversations.entries()) {

@@ -26,7 +26,8 @@ const SPACE = /[ \t\r\n]*/y;
  * @returns {Json}
  */
 export function parse(text) {
-  // The browser reports mistakes better, and all code below can then rely on valid JSON.
+  // The browser's own parser reports mistakes better, and all code below can then rely on valid
+  // JSON.
   JSON.parse(text);
   let at = 0;
   /** @param {RegExp} form */

@@ -10,7 +10,7 @@ import { report } from "./store.js";
  * @property {string} text
  * @property {string} note Shown at the end of the row.
  * @property {boolean} hasParts
- * @property {any} of What the view knows about it.
+ * @property {any} of The view's own data about it.
  */
 
 /**
@@ -18,7 +18,7 @@ import { report } from "./store.js";
  * @property {Branch | null} branch `null` is the row that loads more.
  * @property {number} depth
  * @property {boolean} isOpen
- * @property {number} left How many more there are.
+ * @property {number} left The number of branches not loaded yet.
  * @property {number} start The number of the next one to load.
  * @property {Branch | null} parent
  */

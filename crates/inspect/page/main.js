@@ -34,7 +34,7 @@ let isConnected = true;
 function status() {
   const capture = values.capture;
   if (!capture) return;
-  // The file of a proxy can be a temporary one that the user does not know.
+  // The file of a proxy can be a temporary one that the user does not know about.
   const title = capture.live ?? capture.file;
   document.title = `${title} – worldwire`;
   setText(byId("file"), title);
@@ -133,7 +133,7 @@ document.addEventListener("keydown", (event) => {
     target instanceof HTMLSelectElement ||
     target instanceof HTMLTextAreaElement;
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-  // The other keys are about messages.
+  // The other keys act on messages.
   if (visibleView() !== "messages" && !["/", "?", "Escape"].includes(event.key)) return;
   switch (event.key) {
     case "/":
@@ -181,7 +181,7 @@ api.listen(heard, (connected) => {
 });
 try {
   const capture = await api.capture();
-  // Events may overtake this answer.
+  // Events may overtake this response.
   if (!values.capture) set("capture", capture);
 } catch (error) {
   report(error);

@@ -11,7 +11,7 @@ import { report, set, values } from "./store.js";
 /** @import * as T from "./types.js" */
 /** @import { Json } from "./json.js" */
 
-/** How many steps of a file can be undone. */
+/** The maximum number of steps of a file that can be undone. */
 const MAX_STEPS = 500;
 
 /**
@@ -209,7 +209,7 @@ undo.addEventListener("click", () => go(-1));
 redo.addEventListener("click", () => go(1));
 save.addEventListener("click", () => ask());
 
-/** Keys of the form, which browsers use for single fields. @param {KeyboardEvent} event */
+/** Handles the keys for save, undo and redo, which browsers would apply to single fields or the page. @param {KeyboardEvent} event */
 export function key(event) {
   if (!(event.ctrlKey || event.metaKey) || event.altKey) return;
   const name = event.key.toLowerCase();

@@ -12,13 +12,13 @@ import { report } from "./store.js";
 /** @import { Json } from "./json.js" */
 /** @import { Path, Property } from "./object-value.js" */
 
-/** How many elements of a list are shown at first, and added by each click. */
+/** The number of a list's elements that are shown at first, and that each click adds. */
 const MAX_ITEMS = 100;
 /** Longer lists, and objects with more properties, are initially closed. */
 const LONG = 24;
 /** Longer lists of options are offered while typing. */
 const MAX_SELECT = 200;
-/** What the user types is not corrected. */
+/** Keeps browsers from correcting what the user types. */
 const RAW = { spellcheck: "false", autocomplete: "off" };
 let lists = 0;
 
@@ -44,7 +44,7 @@ export class ObjectForm {
     this.entries = new Map();
     /** Sections that the user opened or closed. @type {Map<string, boolean>} */
     this.opened = new Map();
-    /** How many elements of a list are shown. @type {Map<string, number>} */
+    /** The number of shown elements of each list. @type {Map<string, number>} */
     this.shown = new Map();
     root.addEventListener("focusin", (event) => {
       const path = event.target instanceof Element ? event.target.getAttribute("data-path") : null;
@@ -55,7 +55,7 @@ export class ObjectForm {
   /**
    * Shows an object, and keeps the focus where it is or moves it.
    * @param {Json} value
-   * @param {string} [focus] the key of the control that gets it
+   * @param {string} [focus] the key of the control that receives it
    */
   async show(value, focus) {
     const name = classOf(value);
@@ -172,7 +172,7 @@ export class ObjectForm {
   }
 
   /**
-   * A section whose content is made when it is opened.
+   * A section whose content is created when it is opened.
    * @param {Path} path
    * @param {string} title
    * @param {string} note
@@ -281,7 +281,8 @@ export class ObjectForm {
     const id = `classes-${++lists}`;
     const offered = element("datalist", { id });
     const problem = wrong();
-    // A name that is refused here is not part of the object, so the server's answers do not clear this problem.
+    // A name that is refused here is not part of the object, so the server's responses do not clear this
+    // problem.
     const refused = wrong();
     const input = element("input", { type: "text", list: id, "data-path": `${text}.$class`, "data-key": `${text}.$class`, ...RAW, placeholder: "null", title: property.base ? `${property.base}, or a class derived from it; empty for null` : "Any class; empty for null" });
     input.value = name ?? "";
@@ -298,7 +299,7 @@ export class ObjectForm {
       const names = await offer(wanted);
       const found = [wanted, `class ${wanted}`, `struct ${wanted}`].find((it) => names.includes(it));
       if (!found) {
-        // The form shows what would be saved.
+        // The form shows only what would be saved.
         input.value = name ?? "";
         setLines(refused, property.base ? `${wanted} is not ${property.base} or a class derived from it` : `no class ${wanted} in the type list`);
         return;
@@ -492,7 +493,7 @@ export class ObjectForm {
     return isColour ? [swatch, ...shown] : shown;
   }
 
-  /** A value of another form than its property's. @param {Json} value @param {Path} path @param {string} title */
+  /** A value whose form does not match its property. @param {Json} value @param {Path} path @param {string} title */
   fixed(value, path, title) {
     return element("p", {}, `${title}: ${textOf(value)} (${pathText(path)} cannot be edited)`);
   }

@@ -94,7 +94,7 @@ export function unescaped(json) {
 }
 
 /**
- * A new object. It takes the values that another object has in the same properties.
+ * A new object. It takes over another object's values for the properties that both have.
  * @param {string} name of its class
  * @param {Json} before
  */

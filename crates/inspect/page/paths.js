@@ -7,7 +7,7 @@ const COLOURS = 12;
 
 /**
  * @typedef {object} Place A field in its message.
- * @property {string} path As filters take it.
+ * @property {string} path As filters accept it.
  * @property {string} plain The path without the numbers of elements.
  * @property {number} parent The index of the field around it; -1 at the top.
  * @property {boolean} hasParts

@@ -8,7 +8,7 @@ import { values, watch } from "./store.js";
 const KEY = "worldwire-shown";
 
 /**
- * What was shown, and of which capture.
+ * The capture, and what was shown of it.
  * @typedef {{capture: string, filter: string, stream: number | null, row: number | null}} Kept
  */
 

@@ -14,7 +14,7 @@ const MAX_HEIGHT = 8_000_000;
  * @property {number} [header] The height of a fixed header in pixels.
  * @property {() => HTMLElement} create Makes an empty row.
  * @property {(row: HTMLElement, position: number) => void} fill Shows a row.
- * @property {(position: number) => void} moved The cursor is at another row.
+ * @property {(position: number) => void} moved The cursor has moved to another row.
  * @property {(position: number) => void} [opened] Enter or a double click on a row.
  */
 

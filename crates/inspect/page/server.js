@@ -1,4 +1,5 @@
-// A running server: its connections and ages, its figures as plots, its log, and kicks.
+// A running server: its connections and ages, plots of its figures, its log, and a way to kick
+// players.
 
 import * as api from "./api.js";
 import { byId, element, setAttribute, setText } from "./dom.js";
@@ -7,7 +8,7 @@ import { report, set, values, watch } from "./store.js";
 
 /** @import * as T from "./types.js" */
 
-/** How many values of each figure are plotted: one per second. */
+/** The number of values plotted for each figure: one per second. */
 const HISTORY = 300;
 const SVG = "http://www.w3.org/2000/svg";
 

@@ -5,7 +5,7 @@ import { byId, element, setAttribute } from "./dom.js";
 
 /**
  * @typedef {object} Splitter
- * @property {string} name What it resizes.
+ * @property {string} name The dimension that it resizes.
  * @property {string} region The id of the region at whose edge it is.
  * @property {"left" | "right" | "top"} edge
  * @property {string} [only] A class, if there is a splitter at this edge only in one arrangement of the regions.
@@ -24,7 +24,7 @@ const SPLITTERS = [
 ];
 /** Where the browser keeps the sizes. */
 const KEY = "worldwire-sizes";
-/** How far an arrow moves a splitter. */
+/** The distance that an arrow moves a splitter. */
 const STEP = 16;
 
 /** @type {Record<string, number>} */
@@ -33,7 +33,7 @@ try {
   const kept = JSON.parse(localStorage.getItem(KEY) ?? "{}");
   for (const { variable } of SPLITTERS) if (Number.isFinite(kept?.[variable])) sizes[variable] = kept[variable];
 } catch {
-  // Nothing is kept.
+  // No usable sizes were saved.
 }
 
 /** @param {Splitter} splitter */

@@ -22,7 +22,7 @@ import { oneLine } from "./format.js";
  * @property {T.RowNote[]} notes
  * @property {T.LiveState | null} live What the running program reported.
  * @property {string} message The latest message to the user.
- * @property {string} fault The latest one about a failure.
+ * @property {string} fault The latest message about a failure.
  */
 
 /** @type {Values} */
@@ -82,7 +82,8 @@ export function keepStatus(status) {
 export const forgetStatuses = () => statuses.clear();
 
 /**
- * The latest status of a new selection. Events may overtake the answer to the request that created it.
+ * The latest status of a new selection. Events may overtake the response to the request that created
+ * it.
  * @param {T.SelectionStatus} answer
  */
 export const latestStatus = (answer) => statuses.get(answer.id) ?? answer;

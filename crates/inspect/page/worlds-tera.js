@@ -12,10 +12,10 @@ import { MESSAGES, register, showView } from "./worlds.js";
 
 /** @import * as T from "./types.js" */
 
-/** How many layouts are shown side by side initially, and at most. */
+/** The number of layouts shown side by side: initially, and at most. */
 const INITIAL = 2;
 const MAX_COMPARED = 6;
-/** How many fields and bytes of each are shown. */
+/** The maximum number of fields and of bytes shown of each. */
 const MAX_FIELDS = 400;
 const MAX_BYTES = 1024;
 const COLUMNS = ["Opcode", "From", "Messages", "Bytes", "Best definition", "Accepted"];
@@ -39,7 +39,7 @@ let chosen = null;
 /** The definitions whose layouts are shown, and the row of their message. @type {Set<string>} */
 let compared = new Set();
 let sample = -1;
-/** Change with the list and the choice, to detect late answers. */
+/** These change with the list and the choice, so that late answers are detected. */
 let loads = 0;
 let choices = 0;
 let isLoaded = false;
@@ -129,7 +129,7 @@ async function rankAll() {
   }
 }
 
-/** Shows what fits an opcode. @param {T.TeraOpcode | null} of */
+/** Shows the definitions that fit an opcode. @param {T.TeraOpcode | null} of */
 async function choose(of) {
   chosen = of;
   const own = ++choices;

@@ -13,13 +13,13 @@ import { MESSAGES, Refresh, register, showView } from "./worlds.js";
 /** @import * as T from "./types.js" */
 /** @import { Branch } from "./lazy-tree.js" */
 
-/** How many parents or children the graph shows. */
+/** The maximum number of parents or children shown in the graph. */
 const MAX_DRAWN = 24;
 /** The height of a node in the graph. */
 const HEIGHT = 26;
 /** The text fields of nodes that a shard searches. */
 const TEXTS = ["IString64_1", "String64_1", "String64_2", "String64_3", "String64_4"];
-/** How many nodes of a shard a search shows, and how many shown nodes it remembers. */
+/** The maximum number of a shard's nodes that a search shows, and of shown nodes that it remembers. */
 const MAX_FOUND = 50;
 const MAX_KNOWN = 10_000;
 
@@ -51,9 +51,9 @@ const edits = [];
 
 /** The fields of a shard's nodes that can be edited. */
 const EDITABLE = /^(U?Int32|Uuid|I?String64|Text)_\d$/;
-/** How many changes are listed, and how many values of each. */
+/** The maximum number of changes listed, and of values of each. */
 const MAX_SHOWN = 200;
-/** How many changes can be undone. */
+/** The maximum number of changes that can be undone. */
 const MAX_EDITS = 100;
 
 /** @param {T.VaultLine} line */
@@ -206,7 +206,7 @@ async function change(node, name, before, after) {
 /** Saves an edited field. @param {T.VaultNode} node @param {string} name @param {string} shown @param {string} text */
 async function save(node, name, shown, text) {
   const isNumber = /Int32/.test(name);
-  // What the user typed stays.
+  // Keeps what the user has typed.
   if (isNumber && !/^-?\d+$/.test(text.trim())) return report(`${name} must be a whole number`);
   const [before, after] = isNumber ? [Number(shown), Number(text)] : [shown, text];
   try {

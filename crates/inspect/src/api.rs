@@ -258,7 +258,7 @@ async fn position(
         let index = state.index();
         let number = match (wanted.row, wanted.time) {
             (Some(row), None) => row,
-            // Times can go backwards, so there is no binary search.
+            // Times can go backwards, so a binary search is not possible.
             (None, Some(time)) => {
                 let mut rows = index.rows_from(0);
                 rows.position(|row| row.time >= time).unwrap_or(index.len())

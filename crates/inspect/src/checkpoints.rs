@@ -23,7 +23,7 @@ struct Kept {
     /// The copied states of each conversation, in order.
     forks: HashMap<u64, Vec<Forked>>,
     fork_bytes: u64,
-    /// How many copies there are.
+    /// The number of copies.
     fork_count: u64,
 }
 
@@ -40,7 +40,7 @@ struct Forked {
     fork: Arc<Mutex<Fork>>,
     bytes: u64,
     place: usize,
-    /// How many rows of the conversation precede it.
+    /// The number of earlier rows of the conversation.
     ordinal: u32,
     /// The number of its payload bytes plus the number of its gaps: a sum that grows whenever
     /// something happens.
@@ -79,7 +79,7 @@ pub(crate) struct Beginning {
     pub(crate) dissection: Dissection,
     /// `None` for the beginning of the capture.
     pub(crate) mark: Option<Mark>,
-    /// How many rows of the conversation precede it.
+    /// The number of earlier rows of the conversation.
     pub(crate) ordinal: u32,
 }
 
@@ -151,8 +151,8 @@ impl Checkpoints {
         NewForks { place, forks }
     }
 
-    /// Keeps copied states, once the index has the rows before their place. `ordinal` returns how many
-    /// rows a conversation has there.
+    /// Keeps copied states, once the index has the rows before their place. `ordinal` returns the
+    /// number of rows that a conversation has there.
     pub(crate) fn keep(&self, new: NewForks, ordinal: impl Fn(u64) -> u32) {
         let mut kept = self.lock();
         let place = new.place;

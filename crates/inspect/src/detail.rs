@@ -34,7 +34,7 @@ struct Detail<'d> {
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'d str>,
     range: [u64; 2],
-    /// How many fields the message has; `nodes` may have fewer.
+    /// The number of fields in the message; `nodes` may have fewer.
     node_count: usize,
     nodes: Vec<Node<'d>>,
     layers: Vec<LayerDetail<'d>>,

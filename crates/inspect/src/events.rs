@@ -16,7 +16,7 @@ use crate::error::Refusal;
 use crate::selection::SelectionStatus;
 use crate::state::State;
 
-/// How often changes are reported.
+/// The interval at which changes are reported.
 const TICK: Duration = Duration::from_millis(100);
 /// The number of ticks after which a ping checks that the client is still there.
 const PING_TICKS: u64 = 200;

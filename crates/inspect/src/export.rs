@@ -25,7 +25,7 @@ use crate::error::Refusal;
 use crate::selection::{Chosen, Selection};
 use crate::state::State;
 
-/// The size of a piece and how many pieces can wait for the client.
+/// The size of a piece, and the number of pieces that can wait for the client.
 const PIECE: usize = 64 << 10;
 const MAX_WAITING: usize = 4;
 
@@ -45,7 +45,7 @@ enum ExportFormat {
     Csv,
 }
 
-/// Answers with a file.
+/// Responds with a file.
 pub(crate) async fn export(
     Extracted(state): Extracted<Arc<State>>,
     Path(format): Path<String>,
@@ -84,7 +84,7 @@ pub(crate) async fn export(
     .await
 }
 
-/// Answers with a file of this name. A separate thread writes it while it is sent.
+/// Responds with a file of this name. A separate thread writes it while it is sent.
 pub(crate) async fn download(
     state: &State,
     name: &str,

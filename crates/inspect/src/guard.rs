@@ -27,11 +27,12 @@ pub(crate) struct Guard {
     address: SocketAddr,
 }
 
-/// The policy of the page. The page has no inline code or style, and loads nothing from elsewhere.
+/// The page's content security policy. The page has no inline code or style, and loads nothing from
+/// elsewhere.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
-/// Headers of every answer.
+/// The headers of every response.
 const HEADERS: [(&str, &str); 7] = [
     ("content-security-policy", POLICY),
     ("x-content-type-options", "nosniff"),

@@ -45,7 +45,7 @@ pub(crate) struct Row {
     pub(crate) packet: u32,
     /// The message's conversation.
     pub(crate) stream: u32,
-    /// How many rows of the same conversation precede it.
+    /// The number of earlier rows of the same conversation.
     pub(crate) ordinal: u32,
     /// The length of the message in bytes.
     pub(crate) length: u32,
@@ -107,9 +107,9 @@ pub(crate) struct Index {
     chunks: Vec<Chunk>,
     texts: Texts,
     names: Vec<RowName>,
-    /// The numbers of names, by text. Families rarely share one.
+    /// The numbers of names, by text. Families rarely share a name.
     name_numbers: HashMap<String, Vec<u16>>,
-    /// How many rows each conversation has.
+    /// The number of rows of each conversation.
     ordinals: Vec<u32>,
     pub(crate) conversations: Conversations,
     /// The times of the first and last row.
@@ -233,7 +233,7 @@ impl Index {
         number
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub(crate) fn len(&self) -> usize {
         match self.chunks.split_last() {
             Some((last, others)) => others.len() * CHUNK + last.rows.len(),
@@ -261,7 +261,7 @@ impl Index {
         self.texts.read(start, chunk.text_start + u64::from(row.text_end))
     }
 
-    /// How many rows a conversation has so far. Valid until the index is complete.
+    /// The number of rows of a conversation so far. Valid until the index is complete.
     pub(crate) fn rows_of(&self, stream: u64) -> u32 {
         let stream = usize::try_from(stream).unwrap_or(usize::MAX);
         self.ordinals.get(stream).copied().unwrap_or(0)
@@ -319,7 +319,7 @@ impl Index {
     pub(crate) fn complete(&mut self, fault: Option<String>) {
         self.is_complete = true;
         self.fault = fault;
-        // Only adding rows needs it.
+        // These are needed only for adding rows.
         self.ordinals = Vec::new();
         self.name_numbers = HashMap::new();
     }
@@ -371,7 +371,7 @@ mod tests {
         for number in 0..100 {
             index.push(&new_row(number), &format!("auth.Name{}", number % 7), "").unwrap();
         }
-        // Row 20 has packet 21 and the name with 6.
+        // Row 20 has packet 21 and the name ending with 6.
         let mut rows = [(20, 21, "auth.Name6"), (3, 21, "auth.Name6"), (5, 999, "auth.Name0")];
         index.locate(rows.iter_mut().map(|(row, packet, name)| (row, *packet, *name)));
         assert_eq!(rows.map(|(row, ..)| row), [20, 20, 5]);

@@ -13,7 +13,7 @@ use crate::checkpoints::NewForks;
 use crate::index::{NewRow, RowKind};
 use crate::state::State;
 
-/// How often conversations that are still open are listed again.
+/// The interval at which conversations that are still open are listed again.
 const REFRESH: Duration = Duration::from_millis(250);
 
 /// Reads the whole capture. Rows can be used as soon as their batch is read.
@@ -135,7 +135,7 @@ impl Found {
 }
 
 impl Sink for Found {
-    /// The rows, their texts, and how much of the texts has been merged.
+    /// The rows, their texts, and the length of the texts merged so far.
     type Source = (vec::IntoIter<FoundRow>, String, usize);
 
     fn len(&self) -> usize {

@@ -16,7 +16,7 @@ use crate::api::unreadable;
 use crate::error::Refusal;
 use crate::state::State;
 
-/// An answer that takes time.
+/// A response that takes time.
 pub type Answering<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A running program that the page watches and controls.

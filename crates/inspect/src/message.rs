@@ -18,10 +18,10 @@ use crate::state::State;
 #[derive(Debug, Default)]
 pub(crate) struct Recent(Mutex<VecDeque<(usize, Arc<str>)>>);
 
-/// How many messages are kept and their total size.
+/// The maximum number of messages kept, and their maximum total size.
 const MAX_RECENT: usize = 256;
 const MAX_RECENT_BYTES: usize = 16 << 20;
-/// How many of each side's captured bytes are kept to find those of a message.
+/// The number of each side's captured bytes that are kept to find those of a message.
 const MAX_WIRE: usize = 1 << 20;
 
 /// One item of the conversation while it is read again.
@@ -73,7 +73,7 @@ pub(crate) fn message(state: &State, number: usize) -> Result<Arc<str>, Refusal>
 /// Reads the conversation again. If `is_strict`, accepts only a message that is reported at the
 /// same packet as before.
 fn find(state: &State, row: &Row, number: usize, is_strict: bool) -> Option<String> {
-    /// How many copied states are tried: a message of average length can span two places.
+    /// The number of copied states that are tried: a message of average length can span two places.
     const ATTEMPTS: usize = 3;
     let mut found = None;
     for earlier in 0..ATTEMPTS {
@@ -174,7 +174,7 @@ fn part(item: &Item<'_>, row: &Row, is_strict: bool) -> Part {
 /// The last captured bytes of both sides.
 #[derive(Debug, Default)]
 struct Window {
-    /// By [`Side::index`].
+    /// The captured pieces of each side, by [`Side::index`].
     pieces: [VecDeque<(Captured, bool)>; 2],
     bytes: [usize; 2],
 }

@@ -36,7 +36,7 @@ pub(crate) struct Recording {
     options: RwLock<Arc<Options>>,
     /// The end of the file, if it is followed.
     tail: Option<Mutex<Tail>>,
-    /// What the file was like when it was opened.
+    /// The state of the file when it was opened.
     opened: FileVersion,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// In bytes of the file.
+    /// The position reached, in bytes of the file.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -110,7 +110,7 @@ impl Recording {
         &self.path
     }
 
-    /// How many bytes of the file are read.
+    /// The number of the file's bytes that are read.
     pub(crate) fn length(&self) -> u64 {
         self.length.load(Ordering::Acquire)
     }
@@ -215,8 +215,8 @@ impl Recording {
     }
 
     /// Like [`read`](Self::read), but passes to `take` what `note` returns for the state after the
-    /// batch, because `take` may run while the next batch is already being read. `note` also gets a
-    /// checkpoint if `is_due` returned true for the position in the file.
+    /// batch, because `take` may run while the next batch is already being read. `note` also
+    /// receives a checkpoint if `is_due` returned true for the position in the file.
     #[expect(clippy::too_many_arguments, reason = "closures that see each other's borrows")]
     pub(crate) fn read_noting<S: Sink, N>(
         &self,
@@ -371,7 +371,7 @@ impl Tail {
         (!keys.is_empty()).then_some(keys)
     }
 
-    /// How much of the file may be read. A proxy writes the keys of a conversation only once
+    /// The part of the file that may be read. A proxy writes the keys of a conversation only once
     /// they have been agreed on, so in a capture with keys, the conversation's first packets wait
     /// for its keys.
     fn visible(&mut self, length: u64, now: Instant) -> u64 {

@@ -84,7 +84,7 @@ pub(crate) struct Selections {
 const MAX_SELECTIONS: usize = 64;
 /// The maximum number of selections being collected.
 const MAX_COLLECTING: usize = 4;
-/// How often a selection that only needs the index looks for new rows.
+/// The interval at which a selection that needs only the index looks for new rows.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 impl Chosen {

@@ -38,8 +38,8 @@ pub struct Settings {
     /// The address to listen on. Default 127.0.0.1, with a port that the system chooses. On any
     /// other address, the token can be read on the network.
     pub listen: SocketAddr,
-    /// Show what is appended to the capture. Default false: the part that exists when the page is
-    /// opened is shown.
+    /// Show what is appended to the capture. Default false: only the part that exists when the page
+    /// is opened is shown.
     pub follow: bool,
     /// A running program to watch and control.
     pub live: Option<Arc<dyn Live>>,
@@ -164,7 +164,7 @@ impl axum::serve::Listener for Limited {
         loop {
             match self.tcp.accept().await {
                 Ok((stream, address)) => {
-                    // Small answers must not wait for earlier ones to be acknowledged.
+                    // Small responses must not wait for earlier ones to be acknowledged.
                     let _ = stream.set_nodelay(true);
                     if let Ok(permit) = self.permits.acquire(address.ip()) {
                         return (Client::new(stream, permit), address);

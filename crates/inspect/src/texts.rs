@@ -10,12 +10,12 @@ use crate::recording::read_at;
 pub(crate) struct Texts {
     /// An unnamed file, so nothing remains of it however the program ends.
     file: File,
-    /// How many bytes have been written to it.
+    /// The number of bytes written to it.
     written: u64,
     tail: String,
 }
 
-/// How many bytes are collected in memory before they are written.
+/// The number of bytes collected in memory before they are written.
 const TAIL: usize = 1 << 20;
 
 impl Texts {

@@ -1,5 +1,5 @@
-//! Performance of loading definitions, and of decoding and encoding messages: as typed structs, by
-//! run-time definitions, and as a tree.
+//! Performance of loading definitions, and of decoding and encoding messages: as typed structs,
+//! with run-time definitions, and as a tree.
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the benchmark")]
 
@@ -160,7 +160,7 @@ fn encode_typed(bencher: Bencher<'_, '_>) {
     let frames = frames(&Protocols::built_in());
     let raws: Vec<_> = frames.iter().map(|frame| raw(&mut Reader::new(frame))).collect();
     let messages: Vec<_> = raws.iter().map(typed).collect();
-    // Only payloads are encoded.
+    // This measures the encoding of payloads only.
     let payloads: Vec<_> = raws.iter().map(|message| payload(message).to_vec()).collect();
     let mut out = Vec::new();
     counted(bencher, &payloads, || {

@@ -83,7 +83,7 @@ fn small(classes: &Classes, deep: bool) -> (ObjectCodec<'_>, Object, Vec<u8>) {
 /// A class that holds small objects.
 const BAG: [(&str, &str); 1] = [("m_items", "class SharedPointer<class Made0>")];
 
-/// An object with 10,000 small ones: about half a megabyte, or more than one if deep.
+/// An object with 10,000 small ones: about half a megabyte, or more than a megabyte in deep form.
 fn large(classes: &Classes, deep: bool) -> (ObjectCodec<'_>, Vec<u8>) {
     let (codec, one, _) = small(classes, deep);
     let one = one.to_json(classes).unwrap();

@@ -39,7 +39,7 @@ const SMALL: [(&str, &str); 10] = [
 ];
 
 fn main() {
-    // Cargo adds its own arguments.
+    // Cargo adds arguments of its own.
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["write", folder] => write(Path::new(folder)),
@@ -114,7 +114,7 @@ fn options(deep: bool) -> ObjectOptions {
     ObjectOptions { deep, ..ObjectOptions::default() }
 }
 
-/// Writes objects, each after its length.
+/// Writes objects, each preceded by its length.
 fn write(folder: &Path) {
     let json = types();
     let classes = compile(&json);

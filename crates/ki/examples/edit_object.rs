@@ -12,7 +12,8 @@ use worldwire_ki::object::{Object, ObjectCodec, ObjectOptions};
 use worldwire_ki::schema::classes::{Classes, TypeLists};
 
 /// A type list describes the game's classes; users extract it from their client. Properties need at
-/// least a name, a type, an ID that orders them, and flags that say where they are used.
+/// least a name, a type, an ID that determines their order, and flags that show where they are
+/// used.
 const TYPES: &str = r#"{
     "class Stats": {"bases": [], "hash": 1000452497, "properties": {
         "m_health": {"type": "int", "id": 0, "flags": 31}}},

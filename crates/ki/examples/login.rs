@@ -20,12 +20,13 @@ use worldwire_ki::schema::Protocols;
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
-/// The number of the protocol `LOGIN`, which all messages of this example belong to.
+/// The number of the protocol `LOGIN`, to which all messages in this example belong.
 const LOGIN: u8 = 7;
 const NAME: &str = "merle";
 const PASSWORD: &str = "secret";
 
-/// The fields of a message by name; `None` for anything but a message that fits its definition.
+/// The fields of a message by name; returns `None` for anything but a message that matches its
+/// definition.
 fn fields<'m>(protocols: &'m Protocols, received: &Received<'m>) -> Option<Fields<'m>> {
     // Session offers, session accepts and keep-alives are reported as well.
     let Unit::Message { service, order } = received.unit else { return None };
@@ -33,7 +34,7 @@ fn fields<'m>(protocols: &'m Protocols, received: &Received<'m>) -> Option<Field
     Fields::read(protocols.message(service, order)?, received.payload(), 1)
 }
 
-/// Answers everything that the server has received.
+/// Replies to everything that the server has received.
 fn run_server(server: &mut Connection, protocols: &Protocols) -> Outcome {
     while let Some((event, sender)) = server.poll() {
         match event {
@@ -56,7 +57,7 @@ fn run_server(server: &mut Connection, protocols: &Protocols) -> Outcome {
     Ok(())
 }
 
-/// Checks the proof of a login and builds the answer.
+/// Checks the proof of a login and builds the reply.
 fn check_login(
     protocols: &Protocols,
     fields: &Fields<'_>,
@@ -77,7 +78,7 @@ fn check_login(
     Ok(protocols.compose(LOGIN, "MSG_USER_AUTHEN_RSP", &answer)?)
 }
 
-/// Answers everything that the client has received.
+/// Replies to everything that the client has received.
 fn run_client(client: &mut Connection, protocols: &Protocols) -> Outcome {
     while let Some((event, sender)) = client.poll() {
         match event {
@@ -109,8 +110,8 @@ fn run_client(client: &mut Connection, protocols: &Protocols) -> Outcome {
 fn main() -> Outcome {
     // The messages of a login are built in. `Protocols` reads all others from the game's XML.
     let protocols = Protocols::built_in();
-    // A connection's clock can start at any moment; the configuration states when, relative to
-    // 1970.
+    // A connection's clock can start at any moment; the configuration gives the time of that
+    // moment, relative to 1970.
     let (now, epoch) = (Duration::ZERO, Duration::from_secs(1_700_000_000));
     let id = SessionIds::new().allocate()?;
     let mut server = Connection::server(ServerConfig::new(epoch).into(), id, now);

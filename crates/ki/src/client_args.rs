@@ -23,13 +23,13 @@ pub struct Argument {
 /// A word that follows an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// Its name in the help text.
+    /// The word's name in the help text.
     pub name: &'static str,
     /// What is expected.
     pub kind: WordKind,
 }
 
-/// What a word must be.
+/// The form that a word must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordKind {
     /// Any text without quotes and control characters.
@@ -107,7 +107,7 @@ pub const ARGUMENTS: &[Argument] = arguments! {
 pub struct GivenArgument {
     /// The argument.
     pub argument: &'static Argument,
-    /// Its words, complete and validated.
+    /// The argument's words, complete and validated.
     pub words: Vec<String>,
 }
 
@@ -118,9 +118,9 @@ pub enum ArgumentError {
     /// An unknown argument.
     #[error("\"{found}\" is not an argument of the client{}", near(.nearest))]
     Unknown {
-        /// What was given.
+        /// The argument that was given.
         found: String,
-        /// The nearest known argument.
+        /// The most similar known argument.
         nearest: Option<&'static str>,
     },
     /// A word is missing.
@@ -138,7 +138,7 @@ pub enum ArgumentError {
         flag: &'static str,
         /// What is expected.
         wanted: String,
-        /// What was given.
+        /// The word that was given.
         found: String,
     },
 }
@@ -180,7 +180,7 @@ impl Argument {
     /// Combines this argument with its words.
     ///
     /// # Errors
-    /// If there are too few words or one is invalid. Surplus words are ignored.
+    /// Fails if there are too few words or one is invalid. Surplus words are ignored.
     pub fn with<W: AsRef<str>>(
         &'static self,
         words: impl IntoIterator<Item = W>,

@@ -18,7 +18,7 @@ wire_enum! {
         UdpHello = 1,
         /// Asks whether the other side is alive.
         KeepAlive = 3,
-        /// The answer to a keep-alive.
+        /// The response to a keep-alive.
         KeepAliveRsp = 4,
         /// The client accepts the session.
         SessionAccept = 5,
@@ -34,11 +34,11 @@ pub enum Control<'d> {
     SessionAccept(SessionAccept<'d>),
     /// Sent by either side, at its own intervals.
     KeepAlive(KeepAlive),
-    /// The answer, which echoes the request. Some clients send it empty.
+    /// The response to a keep-alive, which echoes the request. Some clients send it empty.
     KeepAliveRsp(Option<KeepAlive>),
     /// Any other opcode.
     Other {
-        /// Its opcode.
+        /// The message's opcode.
         opcode: Opcode,
         /// Everything after the frame's header.
         body: Cow<'d, [u8]>,
@@ -102,7 +102,7 @@ pub struct SessionOffer<'d> {
     pub crypto: Option<CryptoBlock<'d>>,
 }
 
-/// A client's answer to an offer. Like the offer, it can arrive at any time.
+/// A client's reply to an offer. Like the offer, it can arrive at any time.
 ///
 /// | offset | field | type | |
 /// | --- | --- | --- | --- |
@@ -114,7 +114,7 @@ pub struct SessionOffer<'d> {
 /// | 16 | `crypto` | [`CryptoBlock`] | may be missing |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionAccept<'d> {
-    /// 0.
+    /// Always 0.
     pub reserved: u16,
     /// The client's own clock, not the offer's.
     pub time: SessionTime,
@@ -124,10 +124,10 @@ pub struct SessionAccept<'d> {
     pub crypto: Option<CryptoBlock<'d>>,
 }
 
-/// The contents of keep-alives: six bytes in the form of the side that sends the request.
+/// The contents of keep-alives: six bytes, in the form used by the side that sends the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeepAlive {
-    /// A client's request, and the server's answer to it.
+    /// A client's request, and the server's response to it.
     Client {
         /// The session ID.
         session_id: u16,
@@ -136,7 +136,7 @@ pub enum KeepAlive {
         /// Minutes since the client started the session.
         minutes: u16,
     },
-    /// A server's request, and the client's answer to it.
+    /// A server's request, and the client's response to it.
     Server {
         /// 0 in place of a session ID.
         session_id: u16,
@@ -187,14 +187,14 @@ impl<'d> Control<'d> {
                 [before, vec![number("sessionId"), crypto]].concat()
             }
             Opcode::KeepAlive => alive(from),
-            // The answer has the form of the request.
+            // The response has the form of the request.
             Opcode::KeepAliveRsp => alive(from.other()),
             _ => vec![FieldInfo::in_words("body", "bytes", "")],
         }
     }
 
     /// Decodes the fields of the message with this opcode into the current scope, from a reader
-    /// that ends with the frame's body. May leave one byte, the trailer.
+    /// that ends with the frame's body. One byte, the trailer, may be left over.
     ///
     /// `from` selects between the two forms of keep-alives. Without it, a session ID of 0 means the
     /// server's form.
@@ -218,7 +218,7 @@ impl<'d> Control<'d> {
             Opcode::KeepAlive => Self::KeepAlive(KeepAlive::decode(from, reader)?),
             Opcode::KeepAliveRsp if reader.remaining() <= TRAILER_BYTES => Self::KeepAliveRsp(None),
             Opcode::KeepAliveRsp => {
-                // The answer has the form of the request, which the other side sent.
+                // The response has the form of the request, which the other side sent.
                 let asked = from.map(Side::other);
                 Self::KeepAliveRsp(Some(KeepAlive::decode(asked, reader)?))
             }

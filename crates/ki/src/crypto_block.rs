@@ -1,8 +1,8 @@
-//! The crypto block in session offers and accepts. It negotiates the encryption.
+//! The crypto block in session offers and accepts, which negotiates encryption.
 //!
-//! It has three forms: missing (old peers), a single zero byte (no encryption), or, since 2021, the
-//! two halves of a handshake. No keys are built in; users supply theirs. Handshakes are displayed
-//! field by field and kept byte for byte.
+//! It takes one of three forms: absent (old peers), a single zero byte (no encryption), or, since
+//! 2021, one half of a handshake. No keys are built in; users supply theirs. Handshakes are
+//! displayed field by field and kept byte for byte.
 
 use std::borrow::Cow;
 
@@ -182,7 +182,7 @@ impl<'d> SignedOffer<'d> {
     /// Encodes the fields.
     ///
     /// # Errors
-    /// `Value` if the signature does not have 256 bytes or the challenge exceeds 255.
+    /// `Value` if the signature is not 256 bytes long or the challenge exceeds 255 bytes.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         writer.u8(self.flags);
         writer.u8(self.key_slot);
@@ -304,7 +304,7 @@ fn bytes_field(fields: &mut FieldsOf<'_>, name: &'static str) -> Result<Cow<'sta
     Ok(bytes.into())
 }
 
-/// Reports bytes without known structure.
+/// Reports bytes without a known structure.
 fn opaque<'d, 'n, T: Trace<'n>>(
     reader: &mut Reader<'d, T>,
     name: &'n str,

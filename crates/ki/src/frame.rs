@@ -1,4 +1,5 @@
-//! Frames: how control messages and DML messages are encoded on the wire, the same on TCP and UDP.
+//! Frames: how control messages and DML messages are encoded on the wire. TCP and UDP use the same
+//! encoding.
 //!
 //! | offset | field | type | |
 //! | --- | --- | --- | --- |
@@ -31,10 +32,10 @@ pub(crate) const BODY_HEAD_BYTES: usize = 4;
 /// How the length of a frame is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum FrameForm {
-    /// The usual form: small below 0x8000 bytes, otherwise large, after [`LARGE`].
+    /// The usual form: small for less than 0x8000 bytes, otherwise large, preceded by [`LARGE`].
     #[default]
     Canonical,
-    /// Large although it could be small, or after another word.
+    /// The large form although the small one would do, or with a different word before it.
     Large {
         /// The word, at least [`LARGE`].
         marker: u16,
@@ -64,8 +65,8 @@ impl FrameHead {
     /// Decodes a header. The magic is checked as soon as it arrives.
     ///
     /// # Errors
-    /// `Incomplete`; `Malformed` if the magic is wrong or the body has fewer than four bytes; the
-    /// limit on message bytes.
+    /// `Incomplete` if bytes are missing; `Malformed` if the magic is wrong or the body has fewer
+    /// than four bytes; a limit error for too many message bytes.
     #[inline]
     pub fn decode<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let [low, high] = reader.shown(
@@ -152,7 +153,7 @@ fn no_magic<'n, T: Trace<'n>>(reader: &Reader<'_, T>) -> Error {
 /// A frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame<'d> {
-    /// How its length is encoded.
+    /// How the frame's length is encoded.
     pub form: FrameForm,
     /// 0 for data; 1 or any other number for a control message.
     pub is_control: u8,
@@ -160,7 +161,7 @@ pub struct Frame<'d> {
     pub opcode: Opcode,
     /// Always 0.
     pub reserved: u16,
-    /// Its contents.
+    /// The frame's contents.
     pub body: Body<'d>,
     /// The last byte, usually 0.
     pub trailer: Option<u8>,
@@ -189,7 +190,7 @@ pub struct MessageSpan {
 /// Whether bytes begin with a frame, beyond reasonable doubt; `None` if there are too few of them.
 #[must_use]
 pub fn recognize(bytes: &[u8], max: u64) -> Option<bool> {
-    // Most conversations belong to other protocols and need no error.
+    // Most conversations belong to other protocols, so no error is built for them.
     if bytes.first_chunk().is_some_and(|magic| *magic != MAGIC.to_le_bytes()) {
         return Some(false);
     }
@@ -265,7 +266,7 @@ pub(crate) fn spans(frame: &[u8], head: FrameHead) -> Result<Vec<MessageSpan>> {
 }
 
 /// The DML message at this offset of a complete data frame; `index` is its position among the
-/// messages. `None` after the last.
+/// messages. Returns `None` after the last one.
 pub(crate) fn span_at(
     frame: &[u8],
     head: FrameHead,
@@ -358,11 +359,12 @@ impl<'d> Frame<'d> {
         }
     }
 
-    /// Decodes a frame. Shows the fields of a control message in `fields`, DML messages in
+    /// Decodes a frame. Shows the fields of a control message in `fields`, and DML messages in
     /// `messages`. `from` selects between the two forms of keep-alives.
     ///
     /// # Errors
-    /// `Incomplete`; `Malformed` if it is not a frame or does not hold whole messages.
+    /// `Incomplete` if bytes are missing; `Malformed` if they are not a frame or do not hold whole
+    /// messages.
     pub fn decode<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         from: Option<Side>,
@@ -390,7 +392,7 @@ impl<'d> Frame<'d> {
     }
 
     /// Decodes a frame like [`Frame::decode`], with the names and fields of the definitions.
-    /// Messages that have no definition or do not fit it are shown as bytes.
+    /// Messages that have no definition or do not match it are shown as bytes.
     pub fn decode_named<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         from: Option<Side>,
@@ -404,10 +406,10 @@ impl<'d> Frame<'d> {
     }
 
     /// Reads a frame from JSON, the exact inverse of writing the traced frame as JSON. Message
-    /// names are those of the definitions.
+    /// names are taken from the definitions.
     pub fn from_json<'j>(json: impl Into<Given<'j>>, protocols: &Protocols) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
-        // These are derived from the rest.
+        // These fields are derived from the rest.
         fields.take_optional("magic");
         fields.take_optional("length");
         let marker: Option<u16> = optional(&mut fields, "marker")?;

@@ -27,7 +27,7 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 //!
-//! | module | what it is |
+//! | module | contents |
 //! | --- | --- |
 //! | [`types`] | field types |
 //! | [`schema`] | message definitions: from message XML, or built in |
@@ -48,8 +48,8 @@
 //! on by default. With neither, the crate needs far fewer dependencies and still decodes messages,
 //! objects and unencrypted connections.
 //!
-//! The examples `login` (a client and a server without sockets) and `edit_object` (a game object in
-//! an archive) show more: `cargo run -p worldwire-ki --example login`.
+//! For more, see the examples `login` (a client and a server without sockets) and `edit_object` (a
+//! game object in an archive): `cargo run -p worldwire-ki --example login`.
 //!
 //! The protocol details come from the Kronos Grimoire and were checked against community servers,
 //! community tools and public captures. Guesses are marked `Unverified:`.
@@ -79,7 +79,7 @@ pub use string_id::{
     Dictionary, LoginError, LoginErrorInt, SCHOOLS, djb2_31, property_hash, string_id,
 };
 
-/// Adds the nearest known name to an error about an unknown one.
+/// Adds the most similar known name to an error about an unknown one.
 fn suggest(
     error: worldwire_core::Error,
     near: Option<impl core::fmt::Display>,

@@ -28,7 +28,7 @@ impl<'t> Settings<'t> {
         (settings, if errors.is_empty() { root.into_inner() } else { DeTable::new() })
     }
 
-    /// Returns what was read, or the errors.
+    /// Returns the value that was read, or the errors.
     pub(crate) fn close<R>(self, read: R) -> Result<R, Vec<Diagnostic>> {
         match self.diagnostics.has_errors() {
             true => Err(self.diagnostics.into_sorted()),
@@ -104,7 +104,7 @@ impl<'t> Settings<'t> {
         message: &str,
     ) -> Option<N> {
         let number = value.get_ref().as_integer().and_then(|number| {
-            // The parser has removed the prefix.
+            // The parser has already removed the prefix.
             let number = u64::from_str_radix(number.as_str(), number.radix()).ok()?;
             N::try_from(number).ok()
         });

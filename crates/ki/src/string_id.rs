@@ -14,8 +14,8 @@ pub const SCHOOLS: [&str; 7] = ["Fire", "Ice", "Storm", "Myth", "Life", "Death",
 /// The ID of a string, used for type tags, error codes, and the names of schools and states.
 ///
 /// The hash covers the raw bytes of the string, which are UTF-8 in practice. Implementations differ
-/// for bytes below 0x20, which no known name has; this one follows the arithmetic rule of the
-/// Kronos Grimoire.
+/// for bytes below 0x20, which do not occur in any known name; this one follows the arithmetic rule
+/// of the Kronos Grimoire.
 ///
 /// ```
 /// use worldwire_ki::string_id;
@@ -51,7 +51,7 @@ pub const fn djb2_31(text: &[u8]) -> u32 {
     hash & 0x7fff_ffff
 }
 
-/// The hash of a property, computed from its type as the type list spells it (`unsigned int`,
+/// The hash of a property, computed from its type as spelled in the type list (`unsigned int`,
 /// `class SharedPointer<class EquipmentSet>`) and its name, which may be a path (`m_id.m_full`).
 ///
 /// ```
@@ -123,7 +123,7 @@ pub struct Dictionary {
 }
 
 impl Dictionary {
-    /// Contains the names of the known errors and the schools of magic.
+    /// A dictionary with the names of the known errors and the schools of magic.
     #[must_use]
     pub fn new() -> Self {
         let errors = LoginError::NAMES.iter().map(|(_, name)| name);
@@ -154,7 +154,7 @@ impl Dictionary {
         self.words.len()
     }
 
-    /// Whether it contains no words.
+    /// Whether the dictionary contains no words.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()

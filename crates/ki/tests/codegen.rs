@@ -43,7 +43,8 @@ fn protocols() -> Protocols {
     protocols
 }
 
-/// The messages whose source is checked in and compiled: one of each shape, and the hostile ones.
+/// The messages whose generated source is checked in and compiled: one of each shape, and the
+/// hostile ones.
 const SELECTION: [&str; 6] = [
     "SYSTEM.MSG_PING",
     "GAME.MSG_CLIENTMOVE",
@@ -64,7 +65,7 @@ fn checked_in_source_is_up_to_date() {
     assert!(source == checked_in, "WORLDWIRE_BLESS=1 regenerates {}", path.display());
 }
 
-/// The messages that are not compiled here still get a struct each, with all their fields.
+/// Each of the messages that are not compiled here still has a struct with all its fields.
 #[test]
 fn every_built_in_message_gets_a_struct() {
     let protocols = Protocols::built_in();
@@ -94,7 +95,7 @@ fn json(tree: &Tree<'_>) -> Json {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Checks that the struct and the definition decode and encode a message the same.
+/// Checks that the struct and the definition decode and encode a message in the same way.
 fn agree<'d, R: Record<'d>>(service: u8, order: u8, bytes: &'d [u8]) {
     let protocols = protocols();
     let message = protocols.message(service, order).unwrap();
@@ -146,7 +147,7 @@ proptest! {
         prop_assert_eq!(hostile::MsgAll::ORDER, all);
         agree::<hostile::MsgAll<'_>>(200, all, &bytes(200, all));
 
-        // The enum of all messages yields the same.
+        // The enum of all messages yields the same result.
         for order in [3, 20, 27] {
             let payload = bytes(7, order);
             let typed = login::Message::decode(order, &mut Reader::new(&payload)).unwrap();

@@ -1,5 +1,5 @@
 //! Runs every fuzz target on its seeds and several thousand mutations of them, in bounded memory.
-//! `WORLDWIRE_FUZZ_RUNS` sets their number.
+//! `WORLDWIRE_FUZZ_RUNS` sets the number of mutations.
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
@@ -8,7 +8,7 @@ use std::alloc::System;
 use worldwire_core::testing::{each_alone, fuzz, fuzz_runs};
 use worldwire_ki::fuzzing::targets;
 
-/// The memory that one call may take, in bytes. Its input has at most 64 KiB.
+/// The memory that one call may take, in bytes. The call's input has at most 64 KiB.
 const MAX_BYTES: usize = 64 << 20;
 /// The memory that a target's seeds and their mutations may take, in bytes.
 const MAX_SEED_BYTES: usize = 4 << 20;

@@ -1,4 +1,4 @@
-//! Runs every case of every conformance vector of the family.
+//! Runs every case in all conformance vectors for KI.
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 

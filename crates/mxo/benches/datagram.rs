@@ -18,7 +18,7 @@ fn key() -> SessionKey {
     SessionKey::new(&[7; 16])
 }
 
-/// A packet of about this size, made of 40-byte RPC messages.
+/// A packet of about this size, filled with 40-byte RPC messages.
 fn packet(size: usize) -> Vec<u8> {
     let count = u16::try_from(size / 42).unwrap_or(0);
     let messages = (0..count).map(|number| RpcMessage::new(0x80b2 + number, &[9; 38])).collect();

@@ -162,8 +162,8 @@ fn walk(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// The same, plus objects that nobody sees: as many as are visible, or ten times as many. They
-/// change as well.
+/// The same, plus changing objects that nobody sees: the same number as visible objects, or ten
+/// times that number.
 #[divan::bench(name = "mxo/replicator_far", args = [500, 5_000])]
 fn far(bencher: Bencher<'_, '_>, far: usize) {
     Town::new(CLIENTS, VISIBLE, far, true).measure(bencher);

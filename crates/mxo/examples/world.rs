@@ -5,7 +5,7 @@
 //! `worldwire client mxo 127.0.0.1:10000`.
 //!
 //! The connection handles packets and acknowledgements. The replicator keeps the world and works
-//! out what the client must be sent. The loop below passes each one's output to the other.
+//! out what to send to the client. The loop below passes the output of each to the other.
 
 use std::error::Error;
 use std::net::UdpSocket;
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     socket.set_read_timeout(Some(Duration::from_millis(50)))?;
     let start = Instant::now();
     let config = ServerConfig::new(SystemTime::UNIX_EPOCH.elapsed()?);
-    // The client has the same key by default. A real server gets a session's key from the margin
+    // The client uses the same key by default. A real server gets a session's key from the margin
     // server, and the seed from the operating system.
     let key = SessionKey::new(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
     let mut connection = Connection::server(config, Session::new(1, key, &[7; 16]), Duration::ZERO);
@@ -49,8 +49,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         connection.timeout(start.elapsed());
         while let Some(event) = connection.poll_event() {
             match (event, client) {
-                // Anyone can send a hello with a forged address. So this is reported only after the
-                // client has acknowledged a packet, and until then `send_objects` refuses.
+                // Anyone can send a hello with a forged address. So this event is reported only
+                // after the client has acknowledged a packet; until then, `send_objects` returns an
+                // error.
                 (Event::News(News::Established), None) => {
                     println!("a client enters");
                     client = Some(enter(&mut world)?);

@@ -10,8 +10,8 @@ use crate::rpc::{ClientRpc, ServerRpc};
 
 /// Generates the source of a Python module with a dataclass for each selected message; an empty
 /// selection selects all. `auth`, `margin` and `rpc` select many messages, `auth.AuthRequest`
-/// selects one login message, and `Chat` one message of the world. The module needs the package
-/// `worldwire`.
+/// selects one login message, and `Chat` one message of the world. The module requires the Python
+/// package `worldwire`.
 ///
 /// # Errors
 /// If no message has a selected name.

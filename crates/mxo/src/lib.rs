@@ -38,13 +38,13 @@
 //! | [`codegen`] | typed Python for the messages |
 //!
 //! The feature `login` (login clients and servers, with RSA) is on by default. Without it, the
-//! crate needs fewer than half as many dependencies and still encodes and decodes all messages.
+//! crate needs less than half the dependencies and still encodes and decodes all messages.
 //!
 //! The example `world` combines a [`connection`] with a [`replicator`] and serves a world to one
 //! client: `cargo run -p worldwire-mxo --example world`.
 //!
 //! The protocol details come from packets recorded on the live service and from emulators that the
-//! client accepts. Guesses are marked `Unverified:`.
+//! game's client accepts. Guesses are marked `Unverified:`.
 
 pub mod codegen;
 pub mod connection;

@@ -2,7 +2,7 @@
 
 use worldwire_core::{Error, Patch, Result, Writer};
 
-/// An offset that was read, and has not been compared with its field's position yet.
+/// An offset that was read but has not been compared with its field's position yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offset {
     name: &'static str,
@@ -31,7 +31,7 @@ impl Offset {
     }
 }
 
-/// Space for an offset.
+/// Space reserved for an offset.
 pub(crate) trait OffsetSpace {
     /// Writes the offset of a field that begins here.
     fn fill(self, writer: &mut Writer, origin: usize) -> Result<()>;
@@ -61,8 +61,9 @@ offset_spaces! {
 /// are preceded by their offsets.
 ///
 /// Offsets count from the first byte of the message. `after N` states how many bytes of it precede
-/// the record. `@ u16 "name" of field;` before a field is the offset of a later one, or of the same
-/// one. `[at]` marks a field that has an offset; `[opt]` one that is absent if its offset is 0.
+/// the record. `@ u16 "name" of field;` before a field is the offset of that field or of a later
+/// one. `[at]` marks a field that has an offset; `[opt]` marks one that is absent if its offset is
+/// 0.
 ///
 /// Offsets are not part of the struct: reading compares them with the positions of their fields, and
 /// writing computes them. JSON may contain them, but they are ignored.

@@ -1,4 +1,4 @@
-//! Runs every conformance vector about objects.
+//! Runs every conformance vector for objects.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 

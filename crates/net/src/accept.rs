@@ -74,7 +74,7 @@ macro_rules! counters {
 }
 pub(crate) use counters;
 
-/// A listener's figures, for operators. All except [`open`](Self::open) only grow.
+/// A listener's counters, for operators. All except [`open`](Self::open) only grow.
 #[derive(Debug)]
 pub struct Counts {
     permits: Permits,

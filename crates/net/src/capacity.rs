@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many connections may be open.
+/// Limits on the number of open connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
-    /// In total. Default 10,000.
+    /// The maximum in total. Default 10,000.
     pub total: usize,
-    /// From one address; a whole IPv6 /64 network counts as one. Default 32.
+    /// The maximum from one address; a whole IPv6 /64 network counts as one address. Default 32.
     pub per_address: usize,
 }
 
@@ -87,7 +87,7 @@ impl Permits {
         Ok(Permit { shared: Arc::clone(&self.0), network: None })
     }
 
-    /// How many are in use.
+    /// The number of permits in use.
     #[must_use]
     pub fn in_use(&self) -> usize {
         self.0.lock().total

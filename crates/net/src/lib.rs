@@ -52,8 +52,8 @@
 //!
 //! * [`Application`]: how a server or client uses a connection; [`End`]: how it ended;
 //! * [`Driver`]: one connection over one stream; [`Settings`]: its queue and time limits;
-//! * [`tcp`], [`udp`]: listeners and dialers; [`Accept`]: creates connections;
-//!   [`Options`], [`Capacity`]: limits on open connections; [`Counts`]: figures for operators;
+//! * [`tcp`], [`udp`]: listeners and dialers; [`Accept`]: creates connections; [`Options`],
+//!   [`Capacity`]: limits on open connections; [`Counts`]: counters for operators;
 //! * [`proxy`]: the PROXY protocol, for clients behind proxies;
 //! * [`Stop`]: graceful shutdown;
 //! * [`lossy`]: simulates a bad network;

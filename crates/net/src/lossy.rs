@@ -89,7 +89,7 @@ impl LossyLink {
         self.near.local_addr()
     }
 
-    /// Its figures.
+    /// Its counters.
     #[must_use]
     pub fn counts(&self) -> Arc<LinkCounts> {
         Arc::clone(&self.counts)

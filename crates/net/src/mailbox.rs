@@ -73,7 +73,7 @@ impl<N> Handle<N> {
 
 impl<N> Mailbox<N> {
     /// Waits for the next notice, or forever if all handles are gone. Dropping the future loses
-    /// nothing. Once a notice was lost, every call fails immediately.
+    /// nothing. Once a notice has been lost, every call fails immediately.
     pub async fn next(&mut self) -> Result<N, Overflow> {
         self.check()?;
         match self.receiver.recv().await {

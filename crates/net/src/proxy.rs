@@ -20,7 +20,7 @@ const BINARY: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 /// The size of the fixed part of version 2.
 const FIXED: usize = 16;
 
-/// What the first bytes of a connection are.
+/// The kind of a connection's first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
     /// The beginning of a header that lacks at least this many bytes.

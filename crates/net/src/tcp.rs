@@ -31,8 +31,8 @@ pub struct Listener {
     trusted_proxies: Vec<IpAddr>,
 }
 
-/// How many connections may wait to be accepted, if the system allows that many. Beyond that, the
-/// system still lets clients believe that they are connected.
+/// The maximum number of connections that wait to be accepted, if the system allows that many.
+/// Beyond that, the system still lets clients believe that they are connected.
 const WAITING: u32 = 4_096;
 /// How long a trusted proxy may take to name its client.
 const HEADER_TIME: Duration = Duration::from_secs(5);
@@ -85,7 +85,7 @@ impl Listener {
         self.tcp.local_addr()
     }
 
-    /// Its figures.
+    /// Its counters.
     #[must_use]
     pub fn counts(&self) -> Arc<Counts> {
         Arc::clone(&self.connections.counts)

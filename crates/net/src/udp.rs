@@ -84,7 +84,8 @@ pub struct Listener {
 
 /// The maximum length of a datagram.
 const MAX_DATAGRAM: usize = 65_535;
-/// How many datagrams can wait for a busy connection. Further ones are lost, as on any network.
+/// The maximum number of datagrams that wait for a busy connection. Further ones are lost, as on
+/// any network.
 const WAITING: usize = 256;
 
 impl Listener {
@@ -115,7 +116,7 @@ impl Listener {
         self.socket.local_addr()
     }
 
-    /// Its figures.
+    /// Its counters.
     #[must_use]
     pub fn counts(&self) -> Arc<Counts> {
         Arc::clone(&self.connections.counts)
@@ -251,7 +252,7 @@ impl Listener {
 /// Both halves of a connection with a listener's peer.
 type Ends = (Queue, Writer<PeerAddress>);
 
-/// Whether a machine accepts a first datagram: it reports something, and no fault.
+/// Whether a machine accepts a first datagram, that is, reports something other than a fault.
 fn reads<C: Connection>(mut machine: C, now: Duration, datagram: &[u8]) -> bool {
     machine.input(now, Side::Client, Input::Datagram(datagram));
     let mut has_read = false;
@@ -368,7 +369,7 @@ struct Writer<T> {
     total: u64,
 }
 
-/// How many bytes of datagrams the writer queues.
+/// The maximum number of bytes of datagrams that the writer queues.
 const MAX: usize = 64 << 10;
 
 impl<T> Writer<T> {

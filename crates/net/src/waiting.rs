@@ -1,4 +1,4 @@
-//! Peers that may have forged their address, because they have not answered anything yet.
+//! Peers that may have forged their address, because they have not replied to anything yet.
 
 use core::fmt;
 use std::collections::VecDeque;
@@ -40,7 +40,7 @@ impl WaitingList {
         Waiting(dropped)
     }
 
-    /// How many peers wait.
+    /// The number of peers that wait.
     #[must_use]
     pub fn count(&self) -> usize {
         self.places().iter().filter(|place| !place.is_closed()).count()
@@ -58,7 +58,7 @@ impl fmt::Debug for WaitingList {
 }
 
 impl Waiting {
-    /// Completes when the peer is dropped for a newer one.
+    /// Completes when the peer is dropped in favour of a newer one.
     pub async fn dropped(&mut self) {
         let _ = (&mut self.0).await;
     }

@@ -22,7 +22,7 @@ mod samples;
 
 use samples::{Sample, tera, uru};
 
-/// How many times each message is decided on.
+/// The number of times that each message is decided on.
 const TIMES: usize = 1_000;
 
 /// Rules for every message of TERA's sample.

@@ -28,13 +28,13 @@ pub struct Listing {
     pub client: SocketAddr,
     /// The server's address.
     pub server: SocketAddr,
-    /// How long it has been open.
+    /// The time since it was opened.
     pub age: Duration,
-    /// Its figures.
+    /// Its message counts.
     pub counts: Counts,
 }
 
-/// A proxy's figures.
+/// Counts of a proxy's conversations and messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Conversations that are open.
@@ -96,7 +96,7 @@ impl Control {
         open.collect()
     }
 
-    /// The figures of the proxy.
+    /// The counts of the proxy's conversations and messages.
     #[must_use]
     pub fn figures(&self) -> Figures {
         let conversations = self.0.conversations();

@@ -49,7 +49,7 @@ pub(crate) struct Inputs {
 /// The maximum number of events that are handled before their output is written.
 const EVENTS_AT_ONCE: usize = 256;
 
-/// Waits for events and appends all that have arrived. Returns how many; `None` if there are no
+/// Waits for events and appends all that have arrived. Returns their number; `None` if there are no
 /// hooks.
 async fn next(
     events: &mut Option<mpsc::Receiver<HookEvent>>,
@@ -70,19 +70,19 @@ pub(crate) struct Conversation {
     command: Option<Command>,
     arrived: Vec<HookEvent>,
     listed: Listed,
-    /// Over UDP, its place among the clients that have not answered anything yet.
+    /// Over UDP, its place among the clients that have not replied to anything yet.
     waiting: Option<Waiting>,
     /// Both sides, if they are recorded.
     legs: Option<Legs>,
     /// Comments on the next packet to each side.
     leaving: [Vec<String>; 2],
-    /// How many problems were logged one by one.
+    /// The number of problems logged one by one.
     problems: u32,
     further_problems: LogLimiter,
 }
 
-/// How many problems of a conversation are logged one by one, and how often the problems after
-/// them are summarised.
+/// The number of a conversation's problems that are logged one by one, and the interval at which
+/// later problems are summarised.
 const MAX_LOGGED: u32 = 20;
 const LOG_EVERY: Duration = Duration::from_secs(60);
 
@@ -262,7 +262,8 @@ impl Intermediary for Conversation {
     }
 }
 
-/// Completes when the client, which has not answered anything, is dropped for a newer client.
+/// Completes when the client, which has not replied to anything, is dropped in favour of a newer
+/// one.
 async fn dropped(waiting: &mut Option<Waiting>) {
     match waiting {
         Some(place) => place.dropped().await,

@@ -29,9 +29,9 @@ pub(crate) struct Desk {
     pub(crate) is_announced: bool,
     pub(crate) now: Duration,
     pub(crate) name: String,
-    /// Messages to add before the item just answered.
+    /// Messages to add before the item just decided on.
     pub(crate) added: VecDeque<(Side, Vec<u8>)>,
-    /// The message that was just answered with a hold.
+    /// The message that the desk has just decided to hold.
     pub(crate) holding: Option<Held>,
     pub(crate) held: HeldMessages,
     pub(crate) reports: VecDeque<Report>,
@@ -41,7 +41,7 @@ pub(crate) struct Desk {
     /// The places in the rules whose messages could not be added.
     refused: HashMap<Arc<str>, ProblemRate>,
     pub(crate) next_number: u64,
-    /// A hook is ending the conversation.
+    /// Whether a hook is ending the conversation.
     pub(crate) is_ending: bool,
 }
 
@@ -63,7 +63,7 @@ const MAX_REPORTS: usize = 1_024;
 const MAX_WAITING_BYTES: usize = 32 << 20;
 /// The maximum number of places in the rules whose refused messages are remembered.
 const MAX_REFUSED: usize = 1_024;
-/// How many times a handler may see the same message again.
+/// The maximum number of times that a handler sees the same message again.
 pub(crate) const MAX_AGAIN: usize = 64;
 
 impl Desk {

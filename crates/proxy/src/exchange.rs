@@ -42,7 +42,7 @@ pub struct Known {
     pub keys: Arc<Keys>,
 }
 
-/// How many messages a conversation has had.
+/// Counts of a conversation's messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Messages that arrived.
@@ -165,7 +165,7 @@ impl Exchange {
         let decided = decision.clone().into_owned();
         let waits = held.ticket.is_some() && decided == Decision::AsIs;
         if waits || !held.added.is_empty() {
-            // It is forwarded now, or when its hooks have answered.
+            // The message is forwarded now, or when its hooks have answered.
             self.desk.held.change(id, |held| {
                 held.hold = None;
                 if decided != Decision::AsIs {
@@ -285,7 +285,8 @@ impl Exchange {
         handlers.chain(hooks).chain(held).chain(self.session.poll_timeout()).min()
     }
 
-    /// Over UDP, whether the client has answered a datagram, which proves that its address is genuine.
+    /// Over UDP, whether the client has replied to a datagram, which proves that its address is
+    /// genuine.
     #[must_use]
     pub fn is_confirmed(&self) -> bool {
         self.session.is_confirmed()
@@ -297,13 +298,13 @@ impl Exchange {
         self.session.is_paused(from)
     }
 
-    /// How many bytes from a side it keeps.
+    /// The number of bytes from a side that it keeps.
     #[must_use]
     pub fn kept_bytes(&self, from: Side) -> usize {
         self.session.kept_bytes(from)
     }
 
-    /// How many bytes are queued for a side.
+    /// The number of bytes queued for a side.
     #[must_use]
     pub fn queued_bytes(&self, to: Side) -> usize {
         self.session.queued_bytes(to)
@@ -326,7 +327,7 @@ impl Exchange {
         self.stamp_at(self.desk.now).time
     }
 
-    /// Its figures.
+    /// Its message counts.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.desk.counts

@@ -40,7 +40,7 @@ pub(crate) struct Shared {
     pub(crate) facts: Arc<SharedFacts>,
     pub(crate) next: AtomicU64,
     pub(crate) conversations: Mutex<Conversations>,
-    /// Over UDP, the clients that have not answered anything yet.
+    /// Over UDP, the clients that have not replied to anything yet.
     pub(crate) waiting: WaitingList,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Shared {
 pub(crate) struct Conversations {
     /// The open ones, by number.
     pub(crate) open: BTreeMap<u64, Open>,
-    /// The figures of those that have ended.
+    /// The message counts of those that have ended.
     pub(crate) past: Counts,
 }
 
@@ -63,8 +63,8 @@ pub(crate) struct Open {
     counts: Arc<Mutex<Counts>>,
 }
 
-/// The maximum number of UDP clients that have not answered anything yet. Beyond that, the
-/// oldest is dropped.
+/// The maximum number of UDP clients that have not replied to anything yet. Beyond that, the oldest
+/// is dropped.
 pub(crate) const MAX_WAITING: usize = 1_024;
 /// The maximum number of commands waiting for a conversation.
 const COMMANDS: usize = 64;
@@ -207,7 +207,7 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
-    /// Shows the conversation's figures to others.
+    /// Publishes the conversation's message counts.
     pub(crate) fn update(&self, counts: Counts) {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = counts;
     }

@@ -136,7 +136,7 @@ pub struct Effects {
     /// The ticket of the message, if hooks finish it later.
     pub(crate) ticket: Option<u64>,
     pub(crate) finished: Vec<Finished>,
-    /// Why the conversation must end.
+    /// The reason why the conversation must end.
     pub(crate) end: Option<String>,
     pub(crate) added: Vec<(Side, Addition)>,
     pub(crate) reports: Vec<Report>,

@@ -13,9 +13,9 @@ use crate::kept::Kept;
 /// wait for a hook.
 #[derive(Debug, Default)]
 pub(crate) struct HeldMessages {
-    /// In the order in which they arrived.
+    /// The messages, in the order in which they arrived.
     messages: BTreeMap<HoldId, Held>,
-    /// By sender.
+    /// The IDs of the held messages, by sender.
     sides: [BTreeSet<HoldId>; 2],
     /// Those that wait for hooks, by ticket.
     tickets: HashMap<u64, HoldId>,
@@ -23,7 +23,7 @@ pub(crate) struct HeldMessages {
     timed: BTreeSet<(Duration, HoldId)>,
     /// Those that can be released immediately, in any order.
     free: BTreeSet<HoldId>,
-    /// The size of what they add and change, in bytes.
+    /// The size of their additions and changes in bytes.
     waiting_bytes: usize,
 }
 
@@ -144,7 +144,7 @@ impl HeldMessages {
         !self.sides[side.index()].is_empty()
     }
 
-    /// The size of what they add and change, in bytes.
+    /// The size of their additions and changes in bytes.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.waiting_bytes
     }
@@ -166,7 +166,7 @@ impl Held {
         !self.added.is_empty() || matches!(self.decision, Decision::Instead(_))
     }
 
-    /// The size of what it adds and changes, in bytes.
+    /// The size of its additions and changes in bytes.
     fn waiting_bytes(&self) -> usize {
         waiting_bytes(&self.added, &self.decision)
     }

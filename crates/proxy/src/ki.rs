@@ -1,7 +1,7 @@
 //! KI: login, patch and zone servers, each at its own address.
 //!
-//! To send a client on, a server names the host and the ports of the next server in a message. The
-//! proxy opens a port for each such address and replaces the address with its own.
+//! To pass a client on, a server names the next server's host and ports in a message. The proxy
+//! opens a port for each such address and replaces the address with its own.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use core::time::Duration;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ProblemRate {
     last: Option<Duration>,
-    /// How many problems have not been reported since.
+    /// The number of problems not reported since then.
     more: u64,
 }
 
@@ -14,8 +14,8 @@ pub(crate) struct ProblemRate {
 const QUIET: Duration = Duration::from_secs(60);
 
 impl ProblemRate {
-    /// Whether a problem may be reported now and, if so, what to append to the report: how many
-    /// were only counted since the last one.
+    /// Whether a problem may be reported now and, if so, the text to append to the report: the
+    /// number of problems that were only counted since the last one.
     pub(crate) fn admit(&mut self, now: Duration) -> Option<String> {
         if self.last.is_some_and(|last| now.saturating_sub(last) < QUIET) {
             self.more += 1;

@@ -17,7 +17,7 @@ use crate::ports::{OpenPorts, Ports as _, Transport};
 use crate::record::Recorder;
 use crate::world::World;
 
-/// What a proxy relays, and how.
+/// The settings of a proxy: what it relays, and how.
 pub struct Setup {
     /// The family of all conversations.
     pub family: &'static dyn Family,

@@ -171,7 +171,7 @@ enum Leg {
 
 /// Both sides of a conversation that is recorded.
 pub(crate) struct Legs {
-    /// Indexed by the side that the proxy talks to.
+    /// The two legs, by the side that the proxy talks to.
     legs: [Leg; 2],
     entries: mpsc::SyncSender<Entry>,
     lost: Arc<AtomicU64>,

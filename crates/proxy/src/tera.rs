@@ -145,7 +145,7 @@ fn read(text: &str) -> Result<Vec<ListedServer>, ServerListError> {
     let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
     let line = |at: usize| 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
     let mut servers = Vec::new();
-    // How many elements are open, and at which depth the current server is.
+    // The number of open elements, and the depth of the current server.
     let (mut depth, mut server_at) = (0_usize, None);
     let (mut ip, mut port): (Option<Range<usize>>, Option<Range<usize>>) = (None, None);
     let mut from = 0;

@@ -11,8 +11,8 @@ use crate::ports::Ports;
 
 /// What a proxy needs to know about a family's connections.
 pub trait World: fmt::Debug + Send + Sync + 'static {
-    /// How many bytes of a client's stream [`server`](Self::server) needs to see. 0 where servers
-    /// send first.
+    /// The number of bytes of a client's stream that [`server`](Self::server) needs to see; 0 where
+    /// servers send first.
     fn opening(&self) -> usize {
         0
     }

@@ -28,8 +28,8 @@ use crate::table::Table;
 pub(crate) struct Archive {
     file: Arc<ArchiveFile>,
     /// The index of each entry by name, created when first needed. If two entries have the same
-    /// name, the first one is read. Python code gets these very strings as names, so looking one up
-    /// does not compute its hash again.
+    /// name, the first one is read. Python code receives these very strings as names, so looking
+    /// one up does not compute its hash again.
     by_name: PyOnceLock<Py<PyDict>>,
 }
 
@@ -216,12 +216,11 @@ impl Archive {
     }
 }
 
-/// The maximum number of files that are read between checks for Python's signals, and of bytes, unless
-/// a single file has more. With more small files, their memory would be returned to the system
-/// after each part.
+/// The maximum number of files read between checks for Python's signals, and of bytes unless a single
+/// file has more. With more small files, their memory would be returned to the system after each part.
 const FILES_AT_ONCE: usize = 512;
 const BYTES_AT_ONCE: u64 = 32 << 20;
-/// How many bytes are allocated before they are read. A stated size can be wrong.
+/// The maximum number of bytes allocated before they are read. A stated size can be wrong.
 const MAX_RESERVED: usize = 256 << 10;
 
 impl Archive {
@@ -421,7 +420,7 @@ fn files_in(files: &Bound<'_, PyMapping>) -> PyResult<Vec<(String, Option<Vec<u8
             Err(_) => {
                 let kind = content.get_type().name()?;
                 let message = format!("the content of `{name}` must be bytes or None, not {kind}");
-                // A game object has a method that returns them.
+                // A game object has a method that returns its bytes.
                 let hint = if content.hasattr("encode")? { "; call its `encode`" } else { "" };
                 Err(PyTypeError::new_err(message + hint))
             }

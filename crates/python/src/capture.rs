@@ -219,7 +219,7 @@ pub(crate) struct Messages {
     /// Later messages, whose values are still being collected.
     values: Vec<Stored>,
     size: usize,
-    /// How many messages to expect.
+    /// The number of messages to expect.
     expected: usize,
     /// Room for a JSON line.
     line: String,
@@ -230,7 +230,7 @@ impl Messages {
         /// Messages share the memory for their values until it has this many bytes. A message that
         /// outlives the others keeps the memory of all.
         const SHARED_BYTES: usize = 16 << 10;
-        /// The usual number of messages.
+        /// The usual number of messages that share the memory.
         const SHARED_MESSAGES: usize = 32;
         if self.values.last().is_none_or(|values| values.size() >= SHARED_BYTES) {
             self.values.push(Stored::expecting(self.expected.min(SHARED_MESSAGES)));

@@ -102,7 +102,7 @@ impl TypeList {
     }
 }
 
-/// How many objects are decoded between checks for Python's signals.
+/// The number of objects decoded between checks for Python's signals.
 const OBJECTS_AT_ONCE: usize = 1_024;
 
 /// A decoded object and its oddities.
@@ -337,7 +337,7 @@ fn value_at<'a, 'c>(value: ValueRef<'a, 'c>, path: &str) -> Option<ValueRef<'a, 
         let item = value.element(index.parse().ok()?)?;
         return value_at(item, rest.strip_prefix('.').unwrap_or(rest));
     }
-    // Takes the shortest name that exists, as `find` does.
+    // Uses the shortest name that exists, as `find` does.
     let ends = path.match_indices(['.', '[']).map(|(end, _)| end).chain([path.len()]);
     ends.into_iter().find_map(|end| {
         let (name, rest) = path.split_at(end);
@@ -356,7 +356,7 @@ fn find<'j>(json: &'j Json, path: &str) -> Option<&'j Json> {
         let item = json.as_array()?.get(index.parse::<usize>().ok()?)?;
         return find(item, rest.strip_prefix('.').unwrap_or(rest));
     }
-    // Takes the shortest name that exists. Few names have dots, so this rarely tries twice.
+    // Uses the shortest name that exists. Few names have dots, so this rarely tries twice.
     let ends = path.match_indices(['.', '[']).map(|(end, _)| end).chain([path.len()]);
     ends.into_iter().find_map(|end| {
         let (name, rest) = path.split_at(end);

@@ -69,7 +69,7 @@ macro_rules! each {
 
 #[pymethods]
 impl Machine {
-    /// A KI connection. `epoch` is the time since 1970 at zero on the caller's clock.
+    /// A KI connection. `epoch` is the time since 1970 when the caller's clock reads zero.
     #[staticmethod]
     fn ki(side: &str, session_id: u16, epoch: f64, now: f64) -> PyResult<Self> {
         let (side, epoch, now) = (side_of(side)?, time(epoch)?, time(now)?);
@@ -210,21 +210,21 @@ impl Machine {
         Ok(())
     }
 
-    /// The other side will send nothing more.
+    /// Handles the end of the other side's stream.
     fn receive_end(&mut self, now: f64) -> PyResult<()> {
         let (from, now) = (self.side.other(), time(now)?);
         each!(&mut self.machine, it => it.input(now, from, Input::End));
         Ok(())
     }
 
-    /// Time has passed.
+    /// Handles deadlines that have passed.
     fn timeout(&mut self, now: f64) -> PyResult<()> {
         let now = time(now)?;
         each!(&mut self.machine, it => it.timeout(now));
         Ok(())
     }
 
-    /// When to call `timeout`.
+    /// The time at which to call `timeout`.
     fn next_timeout(&self) -> Option<f64> {
         let at = each!(&self.machine, it => it.poll_timeout());
         at.map(|at| at.as_secs_f64())
@@ -324,7 +324,7 @@ impl Machine {
         each!(&self.machine, it => it.is_closed())
     }
 
-    /// How many bytes are waiting to be sent.
+    /// The number of bytes waiting to be sent.
     #[getter]
     fn queued_bytes(&self) -> usize {
         let to = self.side.other();

@@ -89,7 +89,7 @@ impl MessageHead {
             Some(note) => values.add_text("what", &note.text),
             None => values.add(tree, tree.find("fields"), body, body_place.start),
         };
-        // Only definitions encode steps of connection setup.
+        // Steps of connection setup are encoded with the definitions alone.
         let message = item.message().filter(|message| message.is_message());
         let missing = values.take_error();
         let error = tree.error().or(missing.as_ref()).map(|error| error.to_string().into());

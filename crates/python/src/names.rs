@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
-/// The maximum number of cached names. There must be one, because names can come from the user's
+/// The maximum number of cached names. A maximum is needed because names can come from the user's
 /// files; all families' definitions together have about 30,000.
 const MAX_NAMES: usize = 1 << 16;
 /// Longer names are not cached.
@@ -58,7 +58,7 @@ impl Name {
         if names.len() == MAX_NAMES {
             return None;
         }
-        // Never freed, which is why there is a maximum.
+        // Names are never freed, which is why there is a maximum.
         let name = Box::leak(Box::new(Self { text: text.into(), object: PyOnceLock::new() }));
         names.insert(&name.text, name);
         Some(name)

@@ -23,9 +23,9 @@ const ERROR: &str = "$error";
 const OBJECTS_TOGETHER: usize = 128;
 /// Fewer objects are decoded on one thread, because that is faster than waking others.
 const MIN_SHARED_OBJECTS: usize = 512;
-/// How many objects are decoded between checks for Python's signals.
+/// The number of objects decoded between checks for Python's signals.
 const OBJECTS_AT_ONCE: usize = 16_384;
-/// How many irregularities a table keeps.
+/// The maximum number of irregularities that a table keeps.
 const MAX_NOTES: usize = 100_000;
 
 /// Decodes the objects in some files of an archive, and returns a table of their values at paths,
@@ -76,12 +76,12 @@ struct Found {
     errors: Vec<(usize, ObjectFault)>,
     /// The rows of irregular objects, and their irregularities.
     notes: Vec<(usize, ObjectFault)>,
-    /// How many objects are irregular.
+    /// The number of irregular objects.
     irregular: usize,
 }
 
 impl Found {
-    /// Decodes the object in a file. An error only if reading the archive fails.
+    /// Decodes the object in a file. Returns an error only if reading the archive fails.
     fn add(
         &mut self,
         codec: &ObjectCodec<'_>,
@@ -123,7 +123,7 @@ impl Found {
 /// The values of all objects.
 struct Rows {
     count: usize,
-    /// For each path.
+    /// The values for each path.
     columns: Vec<Cells>,
     errors: Vec<(usize, ObjectFault)>,
     notes: Vec<(usize, ObjectFault)>,
@@ -255,7 +255,7 @@ fn cell(value: PathValue) -> ColumnCell {
         PathValue::Json(text) if text.starts_with("{\"$bits\":") => ColumnCell::Null,
         PathValue::Text(text) | PathValue::Json(text) => ColumnCell::Text(text.into()),
         PathValue::Bytes(bytes) => ColumnCell::Bytes(bytes.into()),
-        // Only a column can be one of lists.
+        // A single value is never a list: only a column can consist of lists.
         PathValue::List(_) => ColumnCell::Null,
     }
 }

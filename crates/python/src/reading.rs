@@ -59,7 +59,8 @@ pub(crate) enum Report<B> {
     End(Result<(), Fault>),
 }
 
-/// How many batches can wait for the interpreter. Each has at most a few megabytes of packets.
+/// The maximum number of batches that wait for the interpreter. Each has at most a few megabytes of
+/// packets.
 const MAX_WAITING: usize = 2;
 
 /// Threads on all cores. Each capture has its own, because one of them waits for Python.

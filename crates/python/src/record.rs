@@ -65,7 +65,7 @@ impl Record {
 /// The maximum number of places that an error lists.
 const MAX_LISTED: usize = 4;
 
-/// The places that a path below a node can mean. One more than errors list.
+/// The places that a path below a node can mean, at most one more than errors list.
 pub(crate) fn places(stored: &Stored, top: u32, path: &str) -> Vec<u32> {
     stored.find_all(top, path, MAX_LISTED + 1)
 }

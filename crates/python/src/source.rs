@@ -68,7 +68,7 @@ struct Object {
 
 impl Read for Object {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        /// How many bytes are requested at once.
+        /// The number of bytes requested at once.
         const BLOCK: usize = 64 << 10;
         if self.at == self.rest.len() {
             self.at = 0;

@@ -360,7 +360,7 @@ fn numpy<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>> 
     }
     let objects = list(py, array)?;
     if any.is::<ListArray>() {
-        // NumPy takes lists in a list for another dimension.
+        // NumPy would treat lists in a list as another dimension.
         let lists = numpy.call_method1("empty", (objects.len(), "object"))?;
         objects.iter().enumerate().try_for_each(|(row, list)| lists.set_item(row, list))?;
         return Ok(lists);

@@ -283,7 +283,7 @@ def test_ranges_take_the_paths_of_filters(samples: Path) -> None:
     assert not hasattr(fetched.fields, "__Text_1__")
     age = {**needs, "data": "sdl"}
     members = next(opened(samples, "uru-age.pcapng", age, filter="exists(members)"))
-    # A name after a list is that of all its elements. Fields nearer to the top come first.
+    # A name after a list refers to all its elements. Fields nearer to the top come first.
     inside = members.range("buffer.message.members[0].client.playerId")
     assert inside == members.range("client.playerId") == members.range("members.client.playerId")
     assert members.range("playerId") == members.range("buffer.message.playerId") != inside

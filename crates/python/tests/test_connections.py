@@ -292,7 +292,7 @@ def test_keys_of_another_shard_are_suspected() -> None:
             )
 
     assert asyncio.run(register(one.public())).fields.serverChallenge == 5
-    # Each side reads noise: it can be no message, or the beginning of a long one.
+    # Each side reads noise, which may be no message at all, or the beginning of a long one.
     with pytest.raises(ConnectionError, match="(may be those of )?another shard"):
         asyncio.run(register(other.public()))
 

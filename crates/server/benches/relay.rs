@@ -1,9 +1,9 @@
 //! The cost of relaying a message in an age, from the sender's bytes to the task that writes to
-//! each receiver's socket, without ciphers and sockets.
+//! each receiver's socket. Excludes ciphers and sockets.
 //!
-//! `cargo bench -p worldwire-server --bench relay`. Items are receivers. A message of a small game
-//! (`games_alone`, `games_through_outboxes`) should cost no more than one of the age with the same
-//! number of receivers.
+//! `cargo bench -p worldwire-server --bench relay`. The items counted are receivers. A message from
+//! a small game (`games_alone`, `games_through_outboxes`) should cost no more than a message in the
+//! age with the same number of receivers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -46,14 +46,14 @@ fn main() {
 
 const NOW: Duration = Duration::from_secs(20);
 const RECEIVERS: [u32; 3] = [1, 10, 149];
-/// Messages between two turns of a receiver.
+/// The number of messages between two drains of a receiver's queue.
 const MESSAGES: u32 = 10;
 const SDL: &str =
     "STATEDESC avatarPhysical { VERSION 1 VAR POINT3 position[1] VAR QUATERNION orientation[1] }";
 
-/// The position of an avatar: a state, which the age keeps.
+/// An avatar's position: a state, which the age stores.
 const POSITION: char = 'P';
-/// The keys that a player holds down, which the age only forwards.
+/// The movement keys that a player holds down, which the age only forwards.
 const KEYS: char = 'K';
 const SAID: [char; 2] = [POSITION, KEYS];
 
@@ -130,7 +130,7 @@ fn walk(descriptors: &Descriptors) -> SdlStateBCast<'static> {
     SdlStateBCast { state }
 }
 
-/// Shared variables of this many players besides the sender, and a change of one.
+/// A VarSync game with this many players besides the sender, and a change to one of its variables.
 fn games(receivers: u32) -> (GameManager, Vec<u8>) {
     // No rate limit applies to the sender.
     let bounds = GameBounds { interval: Duration::ZERO, ..GameBounds::default() };
@@ -168,7 +168,7 @@ fn games(receivers: u32) -> (GameManager, Vec<u8>) {
     (games, set.to_bytes().expect("a message that fits"))
 }
 
-/// The games alone: the cost of a message without queues.
+/// Only the games: the cost of a message without queues.
 #[divan::bench(args = RECEIVERS)]
 fn games_alone(bencher: Bencher<'_, '_>, receivers: u32) {
     let (mut games, message) = games(receivers);
@@ -207,7 +207,7 @@ fn games_through_outboxes(bencher: Bencher<'_, '_>, receivers: u32) {
     });
 }
 
-/// The age alone: the cost of a message without queues.
+/// Only the age: the cost of a message without queues.
 #[divan::bench(args = RECEIVERS, consts = SAID)]
 fn instance_alone<const SAID: char>(bencher: Bencher<'_, '_>, receivers: u32) {
     let (mut instance, class, message) = age(SAID, receivers);
@@ -239,7 +239,7 @@ fn through_outboxes<const SAID: char>(bencher: Bencher<'_, '_>, receivers: u32) 
     });
 }
 
-/// As above, but a task per receiver is woken to drain its queue.
+/// As above, but one task per receiver is woken to drain its queue.
 #[divan::bench(args = RECEIVERS, consts = SAID)]
 fn through_tasks<const SAID: char>(bencher: Bencher<'_, '_>, receivers: u32) {
     let (mut instance, class, message) = age(SAID, receivers);

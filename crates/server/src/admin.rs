@@ -1,8 +1,9 @@
 //! Administering a server from its directory, whether it is running or not.
 //!
-//! [`Admin::open`] checks which it is. A running server has locked its directory and listens on a
-//! [local socket](crate::operators) there. Otherwise the database is opened directly, for as long
-//! as the [`Admin`] lives. Requests and answers are the same either way.
+//! [`Admin::open`] checks which is the case. A running server has locked its directory and listens
+//! on a [local socket](crate::operators) there. If the server is not running, the database is
+//! opened directly, for as long as the [`Admin`] lives. Requests and replies are the same in both
+//! cases.
 
 use std::error::Error;
 use std::io;
@@ -22,21 +23,21 @@ use crate::store::{self, CopyError, Ledger as _, Store, StoreError};
 
 /// A kind of server that [`Admin`] can find in a directory.
 pub trait Administered: Operated {
-    /// What operators call it, such as `shard`.
+    /// The name that operators use for this kind, such as `shard`.
     const NAME: &'static str;
-    /// The command that creates one, such as `worldwire serve uru`.
+    /// The command that creates such a server, such as `worldwire serve uru`.
     const COMMAND: &'static str;
 
-    /// Why its stored data cannot be loaded.
+    /// Why the stored data of such a server cannot be loaded.
     type LoadError: Error + Send + Sync + 'static;
 
-    /// Whether a request is about connections, and so needs a running server.
+    /// Whether a request is about connections and therefore needs a running server.
     fn needs_running(request: &Self::Request) -> bool {
         let _ = request;
         false
     }
 
-    /// Checks that a directory belongs to a server of this kind, without locking it. Fails with
+    /// Checks, without locking a directory, that it belongs to a server of this kind. Fails with
     /// [`AdminError::NoServer`] or [`AdminError::NoKey`].
     fn check_folder(folder: &Path) -> Result<(), AdminError<Self::LoadError>>;
 
@@ -53,7 +54,7 @@ pub trait Administered: Operated {
         AdminError::NoServer { folder, name, command }
     }
 
-    /// Closes what [`open_stopped`](Self::open_stopped) opened.
+    /// Closes the database that [`open_stopped`](Self::open_stopped) opened.
     fn close_stopped(&self) -> impl Future<Output = ()> + Send;
 }
 
@@ -61,10 +62,10 @@ pub trait Administered: Operated {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminError<E> {
-    /// The server's answer: why it refused the request.
+    /// The server refused the request for this reason.
     #[error("{0}")]
     Refused(String),
-    /// The server's answer: why it failed, such as a database error.
+    /// The request failed on the server for this reason, such as a database error.
     #[error("{}: {problem}", folder.display())]
     Failed {
         /// The directory.
@@ -77,9 +78,9 @@ pub enum AdminError<E> {
     NoServer {
         /// The directory.
         folder: PathBuf,
-        /// What operators call the server.
+        /// The name that operators use for the server.
         name: &'static str,
-        /// The command that creates one.
+        /// The command that creates such a server.
         command: &'static str,
     },
     /// The server exists, but the key that seals its passwords is missing.
@@ -88,7 +89,8 @@ pub enum AdminError<E> {
     /// The request needs a running server.
     #[error("{}: the server is not running", .0.display())]
     NotRunning(PathBuf),
-    /// The directory belongs to a process that uses another process's vault and is not running.
+    /// The directory belongs to a process that uses another process's vault and that is not
+    /// running.
     #[error(
         "{}: the {name}'s vault is in another process, and this folder's own process is not running; start that \
         process, or run the command in the folder of the process that has the vault", folder.display()
@@ -96,10 +98,10 @@ pub enum AdminError<E> {
     NoVault {
         /// The directory.
         folder: PathBuf,
-        /// What operators call the server.
+        /// The name that operators use for the server.
         name: &'static str,
     },
-    /// The request needs a server that is not running.
+    /// The request needs the server to be stopped.
     #[error("{}: in use by {holder}; stop that process first", folder.display())]
     Running {
         /// The directory.
@@ -107,7 +109,7 @@ pub enum AdminError<E> {
         /// A description of the process, for display.
         holder: String,
     },
-    /// The directory's process is not running, but other processes use its database.
+    /// The directory's process is not running, but other processes are using its database.
     #[error(
         "{}: this folder's process is not running, but others use its database; run the command in the folder of \
         the process that serves the {name} (the last one was {writer})", folder.display()
@@ -115,22 +117,22 @@ pub enum AdminError<E> {
     Elsewhere {
         /// The directory.
         folder: PathBuf,
-        /// What operators call the server.
+        /// The name that operators use for the server.
         name: &'static str,
-        /// The process that served it last, with its directory.
+        /// The process that last served the database, with its directory.
         writer: String,
     },
     /// The database was not copied.
     #[error(transparent)]
     Copy(#[from] CopyError),
-    /// A server has locked the directory but does not answer.
+    /// A server has locked the directory but does not reply.
     #[error("{}: a {name} is running here but does not answer: {}", folder.display(), reason(source))]
     Silent {
         /// The directory.
         folder: PathBuf,
-        /// What operators call the server.
+        /// The name that operators use for the server.
         name: &'static str,
-        /// The error of its socket.
+        /// The error of the server's socket.
         source: io::Error,
     },
     /// A process has locked the directory but has no socket.
@@ -141,7 +143,7 @@ pub enum AdminError<E> {
     NotServing {
         /// The directory.
         folder: PathBuf,
-        /// What operators call the server.
+        /// The name that operators use for the server.
         name: &'static str,
     },
     /// A file in the directory cannot be used.
@@ -149,7 +151,7 @@ pub enum AdminError<E> {
     File {
         /// The file.
         file: PathBuf,
-        /// The system's error.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The configuration cannot be used.
@@ -160,7 +162,7 @@ pub enum AdminError<E> {
         /// What is wrong with it.
         error: ConfigError,
     },
-    /// The key that passwords are sealed with cannot be used.
+    /// The key that seals passwords cannot be used.
     #[error(transparent)]
     Key(#[from] KeyError),
     /// The database cannot be used.
@@ -172,7 +174,7 @@ pub enum AdminError<E> {
 }
 
 impl<E> AdminError<E> {
-    /// The error for a server's rejection.
+    /// The error for a request that a server has refused or could not carry out.
     fn rejected(folder: &Path, Rejection { problem, is_failure }: Rejection) -> Self {
         match is_failure {
             true => Self::Failed { folder: folder.to_owned(), problem },
@@ -180,7 +182,7 @@ impl<E> AdminError<E> {
         }
     }
 
-    /// The error for a running server whose socket failed.
+    /// The error for a failure of a running server's socket.
     fn unanswered(folder: &Path, name: &'static str, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::PermissionDenied => Self::File { file: operators::file(folder), source },
@@ -197,8 +199,8 @@ pub(crate) fn stopped_config<C: ServerConfig, E>(folder: &Path) -> Result<C, Adm
     Ok(config.unwrap_or_default())
 }
 
-/// Opens the database of a server that is not running, and reads its key. `name` is what operators call
-/// the server.
+/// Opens the database of a server that is not running, and reads its key. `name` is the name that
+/// operators use for the server.
 pub(crate) async fn stopped_store<C: ServerConfig, E>(
     folder: &Path,
     config: &C,
@@ -224,8 +226,9 @@ pub(crate) async fn stopped_store<C: ServerConfig, E>(
     Ok((store, key))
 }
 
-/// The process that served a database last, if a standby watches it. The standby serves it soon, if that
-/// process does not, and would have to wait for this one, and continue no sessions.
+/// The process that last served a database, if a standby is watching the database. If that process
+/// does not return, the standby will soon serve the database. If this process had the database
+/// open, the standby would have to wait for it and could not continue any sessions.
 async fn served_by(store: &store::PostgresStore) -> Result<Option<String>, StoreError> {
     match store.standbys().await?.is_empty() {
         true => Ok(None),
@@ -242,7 +245,7 @@ pub struct Admin<S> {
 }
 
 impl<S: Administered> Admin<S> {
-    /// Finds the server in a folder: the running one, or else its database.
+    /// Finds the server in a directory: the running server or, if it is not running, its database.
     pub async fn open(folder: &Path) -> Result<Self, AdminError<S::LoadError>> {
         S::check_folder(folder)?;
         let path = folder.to_owned();
@@ -256,7 +259,8 @@ impl<S: Administered> Admin<S> {
         Ok(Self { folder: folder.to_owned(), stopped })
     }
 
-    /// Asks the server running in a folder; `None` if none answers. Opens no database.
+    /// Sends a request to the server that is running in a directory; `None` if none replies. Opens
+    /// no database.
     pub async fn ask_running(
         folder: &Path,
         request: S::Request,
@@ -267,12 +271,12 @@ impl<S: Administered> Admin<S> {
         }
     }
 
-    /// Answers a request without further lines.
+    /// Carries out a request that no further lines follow.
     pub async fn ask(&self, request: S::Request) -> Result<Vec<Json>, AdminError<S::LoadError>> {
         self.ask_with_lines(request, &[]).await
     }
 
-    /// Answers a request followed by lines, such as an import and its dump.
+    /// Carries out a request that is followed by lines, such as an import and its dump.
     pub async fn ask_with_lines(
         &self,
         request: S::Request,
@@ -292,7 +296,7 @@ impl<S: Administered> Admin<S> {
         }
     }
 
-    /// Closes the database if it was opened here. A running server keeps running.
+    /// Closes the database if this opened it. A running server keeps running.
     pub async fn close(self) {
         if let Some((server, _lock)) = self.stopped {
             server.close_stopped().await;

@@ -1,8 +1,8 @@
-//! The clock of leases: it also counts the time in which the machine was suspended.
+//! The clock for leases: it also counts the time during which the machine is suspended.
 //!
-//! A process that wakes up must not believe in a lease that has ended meanwhile. [`Instant`] does not
-//! count that time on Linux, so it is added here. Everywhere else, this is the clock of [`Instant`].
-//! Tests move it together with tokio's time.
+//! A process that wakes up must not rely on a lease that ended while the machine was suspended. On
+//! Linux, [`Instant`] does not count that time, so this clock adds it. On other systems, this is
+//! the same clock as [`Instant`]. In tests, it advances together with tokio's time.
 
 use std::ops::{Add, AddAssign, Sub};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,23 +10,23 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A moment of this clock.
+/// A point in time on this clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BootInstant(Instant);
 
 impl BootInstant {
-    /// The current moment.
+    /// The current time.
     pub(crate) fn now() -> Self {
         Self(Instant::now() + suspended())
     }
 
-    /// The time since then.
+    /// The time that has passed since this moment.
     pub(crate) fn elapsed(self) -> Duration {
         Self::now() - self
     }
 
-    /// When a timer must end to wake its task at this moment, unless the machine is suspended until
-    /// then.
+    /// When a timer must fire so that its task wakes at this moment, unless the machine is
+    /// suspended in the meantime.
     pub(crate) fn timer(self) -> Instant {
         self.0.checked_sub(suspended()).unwrap_or(self.0)
     }
@@ -49,21 +49,21 @@ impl AddAssign<Duration> for BootInstant {
 impl Sub for BootInstant {
     type Output = Duration;
 
-    /// The time from an earlier moment until this one. Zero if it is a later one.
+    /// The time from an earlier moment until this one; zero if the other moment is later.
     fn sub(self, earlier: Self) -> Duration {
         self.0.saturating_duration_since(earlier.0)
     }
 }
 
-/// Changes that are not longer than this are inaccuracies.
+/// Changes of at most this size are inaccuracies.
 const TOLERANCE: Duration = Duration::from_millis(20);
-/// How often the clocks are read again if too much time passes between them.
+/// How many times to read the clocks if too much time passes between the readings.
 const ATTEMPTS: usize = 8;
 
-/// For how long the machine was suspended, in nanoseconds.
+/// How long the machine has been suspended, in nanoseconds.
 static SUSPENDED: AtomicU64 = AtomicU64::new(0);
 
-/// For how long the machine was suspended.
+/// How long the machine has been suspended.
 fn suspended() -> Duration {
     let known = Duration::from_nanos(SUSPENDED.load(Ordering::Relaxed));
     let is_known = |offset: Duration| offset.abs_diff(known) <= TOLERANCE;
@@ -71,7 +71,7 @@ fn suspended() -> Duration {
     for _ in 0..ATTEMPTS {
         match offset() {
             Some((offset, _)) if is_known(offset) => break,
-            // This thread may have been interrupted between the clocks.
+            // This thread may have been interrupted between the two readings.
             Some((_, accuracy)) if accuracy > TOLERANCE / 4 => {}
             Some((offset, _)) => {
                 suspended = offset;
@@ -87,8 +87,8 @@ fn suspended() -> Duration {
     suspended
 }
 
-/// By how much the clock that counts the time of suspension is ahead of the other one, and the largest
-/// error of that.
+/// How far the clock that counts suspended time is ahead of the other clock, and the maximum error
+/// of that value.
 #[cfg(target_os = "linux")]
 fn offset() -> Option<(Duration, Duration)> {
     use nix::time::{ClockId, clock_gettime};
@@ -105,8 +105,8 @@ fn offset() -> Option<(Duration, Duration)> {
     None
 }
 
-/// Suspends the machine as far as this thread can see, which includes the tasks of a test with virtual
-/// time.
+/// Makes it appear to this thread that the machine was suspended. In a test with virtual time, this
+/// includes all its tasks.
 #[cfg(test)]
 pub(crate) fn suspend(time: Duration) {
     simulation::SUSPENDED.set(simulation::SUSPENDED.get() + time);
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(start.elapsed(), 61 * SECOND);
         assert!(BootInstant::now() > start + 60 * SECOND);
         assert_eq!(start - BootInstant::now(), Duration::ZERO);
-        // Timers do not count it.
+        // Timers do not count the suspended time.
         let (end, now) = (BootInstant::now() + SECOND, Instant::now());
         sleep_until(end.timer()).await;
         assert_eq!((now.elapsed(), BootInstant::now()), (SECOND, end));

@@ -1,4 +1,4 @@
-//! What the configuration files of all servers share: a TOML file in the server's directory.
+//! The common parts of all servers' configurations. Each is a TOML file in the server's directory.
 
 use std::fs;
 use std::io;
@@ -21,12 +21,13 @@ pub enum ConfigError {
     /// A line is not valid TOML, or has an unknown setting or a value of the wrong type.
     #[error("line {line}: {problem}")]
     Line {
-        /// The line number, from 1. The line itself is not kept, because it may hold a password.
+        /// The line number, from 1. The line itself is not stored, because it may contain a
+        /// password.
         line: usize,
         /// The parser's message.
         problem: String,
     },
-    /// A value that the server cannot use.
+    /// A setting has a value that the server cannot use.
     #[error("{name}: {problem}")]
     Setting {
         /// The setting, such as `limits.connections`.
@@ -59,7 +60,7 @@ pub enum SettingError {
     NotAHost {
         /// `IP` or `IPv4`.
         kind: &'static str,
-        /// A valid name.
+        /// An example of a valid name.
         example: &'static str,
         /// The value.
         found: String,
@@ -80,7 +81,7 @@ pub enum SettingError {
         /// The value.
         found: String,
     },
-    /// A name that clients cannot derive a host from.
+    /// A name from which clients cannot derive a host name.
     #[error("must have 1 to {max} letters, not {found:?}")]
     NotAWorldName {
         /// The maximum length.
@@ -94,7 +95,7 @@ pub enum SettingError {
     /// A district whose file is unknown, and cannot be set.
     #[error("the file of district {0} is unknown")]
     UnknownDistrict(u32),
-    /// Another server was named without its port.
+    /// The zone server's address is set, but its port is not.
     #[error("must be set when zone.address is")]
     NoPort,
     /// An age without a filename.
@@ -106,7 +107,7 @@ pub enum SettingError {
     /// An instance that is not a UUID.
     #[error("instance must be a UUID, not {0:?}")]
     NotAUuid(String),
-    /// A name that cannot be part of a subject on the bus.
+    /// A name that cannot be part of a bus subject.
     #[error("must have 1 to {max} lowercase letters, digits and hyphens, not {found:?}")]
     NotANodeName {
         /// The maximum length.
@@ -114,21 +115,21 @@ pub enum SettingError {
         /// The value.
         found: String,
     },
-    /// A bus server that cannot be used.
+    /// The bus servers' addresses cannot be used.
     #[error(
         "must be addresses such as tls://10.0.0.1:4222; only loopback addresses can use nats://: {0:?}"
     )]
     NotABus(String),
-    /// Roles without a bus.
+    /// A process without the role `vault` has no bus.
     #[error("must be set for a process without the role \"vault\", because it has no vault")]
     NoBus,
-    /// Roles that this version cannot separate.
+    /// A combination of roles that this version does not support.
     #[error("must be \"front\", \"age\" or both, or all of \"front\", \"age\" and \"vault\"")]
     Roles,
-    /// A process that is to take over a shard, but has no vault.
+    /// A process is to take over a shard but has no vault.
     #[error("must include \"vault\" for a standby, which takes over the vault")]
     StandbyWithoutVault,
-    /// An instance set for a kind of age that has many instances.
+    /// An instance is set for a kind of age that has many instances.
     #[error("must not have an instance: the shard creates several")]
     Instance,
 }
@@ -142,9 +143,9 @@ impl SettingError {
 
 /// The configuration of one kind of server.
 pub(crate) trait ServerConfig: Default + DeserializeOwned + Serialize {
-    /// The name of its file in the server's directory.
+    /// The name of the configuration file in the server's directory.
     const FILE: &'static str;
-    /// The file's comments and headings, and a line `name =` for each setting.
+    /// The file's comments and headings, with a line `name =` for each setting.
     const TEMPLATE: &'static str;
     /// The name of the SQLite database in the server's directory.
     const SQLITE_FILE: &'static str;
@@ -162,9 +163,9 @@ pub(crate) trait ServerConfig: Default + DeserializeOwned + Serialize {
         Ok(config)
     }
 
-    /// The commented text that the first start writes.
+    /// The text, with comments, that the first start writes.
     fn to_text(&self) -> String {
-        // This cannot fail: all keys are strings, and no setting refuses to be serialised.
+        // This cannot fail: all keys are strings, and every setting can be serialised.
         let json = serde_json::to_value(self).unwrap_or_default();
         let mut section = &json;
         let mut text = String::new();
@@ -210,7 +211,7 @@ pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     Err(io::Error::new(io::ErrorKind::InvalidData, problem))
 }
 
-/// Parses TOML. An error has the line's number but not its text, which may hold a database
+/// Parses TOML. An error contains the line's number but not its text, which may contain a database
 /// password.
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T, ConfigError> {
     toml::from_str(text).map_err(|error| {
@@ -230,7 +231,7 @@ pub(crate) fn at_least_1(
     }
 }
 
-/// Parses an address with a port; an empty text is `None`. `name` is the setting's.
+/// Parses an address with a port; an empty text is `None`. `name` is the setting's name.
 pub(crate) fn address(name: &'static str, text: &str) -> Result<Option<SocketAddr>, ConfigError> {
     match text.trim() {
         "" => Ok(None),
@@ -247,7 +248,7 @@ pub(crate) fn is_host(host: &str) -> bool {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         !label.is_empty() && label.bytes().all(fits)
     };
-    // A last label of digits makes it an address.
+    // If the last label consists of digits, the text is an address.
     let is_number =
         |label: &str| !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_digit());
     match host.rsplit('.').next().is_some_and(is_number) {

@@ -1,4 +1,5 @@
-//! How serving ends: by a signal, or because another process took over the database.
+//! Why a server stops serving: because of a signal, or because another process took over the
+//! database.
 
 use std::future::{Future, pending};
 use std::io;
@@ -10,7 +11,7 @@ use worldwire_net::{Signal, Stop};
 
 use crate::store::StoreError;
 
-/// Why a server ended early, or not cleanly.
+/// Why a server stopped early or did not stop cleanly.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
@@ -25,14 +26,15 @@ pub enum ServeError {
     Status(#[from] io::Error),
 }
 
-/// Waits until an error is published; forever, if none ever is.
+/// Waits until an error is published; waits forever if none ever is.
 pub(crate) async fn until_overtaken(mut overtaken: watch::Receiver<Option<Arc<StoreError>>>) {
     if overtaken.wait_for(Option::is_some).await.is_err() {
         pending::<()>().await;
     }
 }
 
-/// A signal that fires when `signal` does or `event` happens. Calls `first` before it fires.
+/// A signal that fires when either `signal` fires or `event` completes. Calls `first` before it
+/// fires.
 pub(crate) fn also_on(
     mut signal: Signal,
     event: impl Future<Output = ()> + Send + 'static,

@@ -1,5 +1,5 @@
-//! Failed logins delay later ones but never lock anyone out. Otherwise, anyone could lock out
-//! others.
+//! Failed logins delay later logins but never lock anyone out. Otherwise, anyone could lock out
+//! other players.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 /// How long failures are remembered.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Failures that cause no delay.
+/// The number of failures that cause no delay.
 const FREE: u32 = 3;
-/// The delay after the next failure. It doubles with each further failure.
+/// The delay after the next failure. Each further failure doubles it.
 const FIRST: Duration = Duration::from_millis(250);
 /// The longest delay.
 const MAX: Duration = Duration::from_secs(4);
@@ -18,14 +18,14 @@ const SWEEP_EVERY: Duration = Duration::from_secs(10);
 /// The maximum number of addresses and names to remember.
 const MAX_SOURCES: usize = 65_536;
 
-/// What a failure counts against.
+/// The address or name that a failure counts against.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Source {
     Address(IpAddr),
     Account(String),
 }
 
-/// Failures of the last minute.
+/// The failures of the last minute.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
     /// The number of failures, and the time of the last one.
@@ -34,7 +34,7 @@ pub(crate) struct Failures {
 }
 
 impl Failures {
-    /// How long to delay the next answer to this address or about this account.
+    /// How long to delay the next reply to this address or about this account.
     pub(crate) fn pause(&self, address: IpAddr, account: &str, now: Duration) -> Duration {
         let pause = |source: Source| {
             let (count, last) = self.counts.get(&source).copied().unwrap_or_default();
@@ -47,7 +47,7 @@ impl Failures {
 
     /// Counts a failed login.
     pub(crate) fn add(&mut self, address: IpAddr, account: &str, now: Duration) {
-        // During a flood, do not sweep after every failure.
+        // During a flood of failures, do not remove old ones after each.
         let is_due = now.saturating_sub(self.swept) >= SWEEP_EVERY;
         if self.counts.len() + 2 > MAX_SOURCES && is_due {
             self.swept = now;
@@ -80,7 +80,7 @@ mod tests {
             failures.add(home, "merle", at(1));
         }
         assert_eq!(pauses, [0, 0, 0, 0, 250, 500, 1000, 2000, 4000, 4000, 4000, 4000]);
-        // The account from another address, and the address with another account.
+        // The same account from another address, and the same address with another account.
         assert_eq!(failures.pause(away, "merle", at(1)), MAX);
         assert_eq!(failures.pause(home, "other", at(1)), MAX);
         assert_eq!(failures.pause(away, "other", at(1)), Duration::ZERO);

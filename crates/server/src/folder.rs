@@ -24,7 +24,7 @@ pub(crate) fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, file))
 }
 
-/// Opens a file for writing. If it is missing, creates it with access for its owner only.
+/// Opens a file for writing. If it does not exist, creates one that only its owner can access.
 pub(crate) fn private_file(file: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
@@ -39,8 +39,8 @@ pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
     done.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
 }
 
-/// The mode of a file that others than its owner can read. `None` on other systems than Unix, where
-/// users' directories are private by default.
+/// The mode of a file if users other than its owner can read it. `None` on systems other than Unix,
+/// where users' directories are private by default.
 pub(crate) fn open_mode(file: &Path) -> Option<u32> {
     #[cfg(unix)]
     {

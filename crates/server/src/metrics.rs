@@ -9,8 +9,8 @@ use worldwire_net::Counts;
 pub struct Metrics(String);
 
 impl Metrics {
-    /// Adds a metric of a kind, such as `gauge` or `counter`: one value with the label `""`, or one
-    /// for each value of a label. Its name gets the prefix `worldwire_`.
+    /// Adds a metric of this kind, such as `gauge` or `counter`: one value with the label `""`, or
+    /// one for each value of a label. Prefixes the metric's name with `worldwire_`.
     pub fn add(
         &mut self,
         name: &str,

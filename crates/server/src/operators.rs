@@ -1,13 +1,14 @@
 //! The local socket through which operators control a running server.
 //!
-//! On Unix it is a socket in the server's directory that only its owner can use. Elsewhere it is a
-//! port on the loopback address; a file in the directory holds the port and a token, which clients
-//! send first.
+//! On Unix, it is a socket in the server's directory that only its owner can use. On other systems,
+//! it is a port on the loopback address; a file in the directory contains the port and a token,
+//! which clients send first.
 //!
 //! Client and server exchange JSON, one value per line, at most [`MAX_LINE`] bytes each. The client
 //! sends a request. If the request [has lines](Operated::has_lines), they follow, and then an empty
-//! line. The server answers with any number of `{"data":..}` and then `{"done":true}` or
-//! `{"error":".."}`, with `"failed":true` if the server failed rather than refused the request.
+//! line. The server replies with any number of `{"data":..}` and then `{"done":true}` or
+//! `{"error":".."}`. The latter includes `"failed":true` if the server did not refuse the request
+//! but failed to carry it out.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -32,11 +33,12 @@ use tracing::warn;
 pub const MAX_LINE: usize = 4 << 20;
 /// The maximum number of lines after a request.
 const MAX_LINES: usize = 50_000_000;
-/// The maximum number of requests answered at the same time.
+/// The maximum number of requests handled at the same time.
 const MAX_AT_ONCE: usize = 8;
-/// The maximum number of connections without a request. Beyond that, the oldest is closed.
+/// The maximum number of connections without a request. If another arrives, the oldest is closed.
 const MAX_SILENT: usize = 32;
-/// How long each line of a request may take to arrive, and each line of an answer to be read.
+/// How long each line of a request may take to arrive, and how long each line of a reply may take
+/// to be read.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long all lines of a dump may take to arrive.
 const DUMP_PATIENCE: Duration = Duration::from_secs(600);
@@ -48,8 +50,8 @@ pub trait Operated: Clone + Send + Sync + 'static {
     /// Why a request was refused, in words for the operator.
     type Error: fmt::Display + Send;
 
-    /// Whether the server failed, for example because its database did, rather than refused the
-    /// request.
+    /// Whether the server failed to carry out the request, for example because its database failed.
+    /// Otherwise, it refused the request.
     fn is_failure(error: &Self::Error) -> bool {
         let _ = error;
         false
@@ -69,12 +71,12 @@ pub trait Operated: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<Json>, Self::Error>> + Send;
 }
 
-/// Why a server did not do what an operator asked.
+/// Why a server did not carry out an operator's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
     /// The reason, in words for the operator.
     pub problem: String,
-    /// Whether the server failed rather than refused the request.
+    /// Whether the server failed to carry out the request instead of refusing it.
     pub is_failure: bool,
 }
 
@@ -90,10 +92,10 @@ impl Rejection {
     }
 }
 
-/// A server's answer.
+/// A server's reply.
 pub(crate) type Answer = Result<Vec<Json>, Rejection>;
 
-/// The lines of an answer.
+/// The lines of a reply.
 pub(crate) fn answer_lines(answer: Answer) -> impl Iterator<Item = String> {
     let (data, end) = match answer {
         Ok(data) => (data, json!({ "done": true })),
@@ -110,15 +112,15 @@ pub(crate) fn answer_lines(answer: Answer) -> impl Iterator<Item = String> {
     data.chain([end]).map(|line| line.to_string())
 }
 
-/// Reads an answer line by line.
+/// Reads a reply line by line.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerReader(Vec<Json>);
 
 impl AnswerReader {
-    /// Takes the next line. Returns the answer after its last line.
+    /// Takes the next line. Returns the reply after its last line.
     ///
     /// # Errors
-    /// The line is not part of an answer.
+    /// The line is not part of a reply.
     pub(crate) fn line(&mut self, line: &str) -> io::Result<Option<Answer>> {
         let Json::Object(mut object) = serde_json::from_str(line)? else {
             return Err(io::ErrorKind::InvalidData.into());
@@ -203,7 +205,7 @@ pub(crate) fn file(folder: &Path) -> PathBuf {
 }
 
 /// Removes the socket of a server that was killed: a process that does not serve yet must not look
-/// like a server that does not answer. The caller must hold the directory's lock.
+/// like a server that does not reply. The caller must hold the directory's lock.
 pub(crate) fn remove_stale(folder: &Path) -> io::Result<()> {
     match std::fs::remove_file(file(folder)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -211,8 +213,8 @@ pub(crate) fn remove_stale(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Sends a request to the server running in a directory. The outer error is the connection's, the
-/// inner one the server's answer.
+/// Sends a request to the server that is running in a directory. The outer error is the
+/// connection's; the inner one is the server's reply.
 ///
 /// # Errors
 /// The server is not running, or its socket fails.
@@ -248,8 +250,8 @@ pub async fn ask<O: Operated>(
     }
 }
 
-/// Answers one request. A connection takes a permit only once it has sent a request, so that idle
-/// connections do not block others. Until then it can lose its slot to a newer one.
+/// Handles one request. A connection takes a permit only once it has sent a request, so that idle
+/// connections do not block others. Until then, it can lose its slot to a newer connection.
 async fn serve<O: Operated>(
     stream: impl AsyncRead + AsyncWrite,
     operated: &O,
@@ -282,7 +284,7 @@ async fn serve<O: Operated>(
     Ok(())
 }
 
-/// A request that cannot be read. The operator gets this as the answer.
+/// Why a request cannot be read. The operator receives this as the reply.
 #[derive(Debug, thiserror::Error)]
 enum Malformed {
     #[error("not a request: {0}")]
@@ -298,7 +300,7 @@ async fn read_request<O: Operated>(
 ) -> io::Result<Result<O::Request, Malformed>> {
     if let Some(token) = token {
         let found = in_time(read_line(reader)).await?.unwrap_or_default();
-        // Compared in constant time: the duration must not reveal how much of a guess is right.
+        // Compare in constant time: the duration must not reveal how much of a guess is right.
         if !bool::from(found.as_bytes().ct_eq(token.as_bytes())) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
@@ -373,8 +375,8 @@ mod platform {
 
     /// The name of the socket.
     pub(super) const FILE: &str = "admin.sock";
-    /// The directory in which it is created. Its path must not be longer than the socket's, whose
-    /// length the system limits.
+    /// The directory in which the socket is created. Its path must not be longer than the socket's,
+    /// because the system limits the length of a socket's path.
     const PRIVATE: &str = ".admin";
 
     #[derive(Debug)]
@@ -395,27 +397,27 @@ mod platform {
             Ok(self.inner.accept().await?.0)
         }
 
-        /// `None`: the file's mode is enough.
+        /// `None`, because the file's mode is enough.
         pub(super) fn token(&self) -> Option<String> {
             None
         }
     }
 
-    /// Creates the socket that only its owner can use. The caller holds the lock on its directory.
+    /// Creates a socket that only its owner can use. The caller holds the lock on the directory.
     fn private_socket(file: &Path, private: &Path) -> io::Result<StdUnixListener> {
-        // A server that ended early may have left it.
+        // A server that ended early may have left this file.
         match fs::remove_dir_all(private) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        // A new socket has the permissions that the umask leaves, so it is created where nobody
-        // else can reach it, and moved once it is private.
+        // The umask determines the permissions of a new socket. Therefore, create it where nobody
+        // else can reach it, and move it once it is private.
         DirBuilder::new().mode(0o700).create(private)?;
         let socket = private.join("s");
         let bound = StdUnixListener::bind(&socket).and_then(|inner| {
             inner.set_nonblocking(true)?;
             fs::set_permissions(&socket, Permissions::from_mode(0o600))?;
-            // This also replaces a socket that an earlier server left.
+            // This also replaces a socket that an earlier server left behind.
             fs::rename(&socket, file)?;
             Ok(inner)
         });
@@ -444,7 +446,7 @@ mod platform {
     use super::*;
     use crate::folder::blocking;
 
-    /// The name of the file with the port, and the token on the second line.
+    /// The name of the file with the port on its first line and the token on its second.
     pub(super) const FILE: &str = "admin.token";
 
     #[derive(Debug)]
@@ -552,7 +554,7 @@ mod tests {
         let modes: Vec<String> =
             watching.join().unwrap().iter().map(|mode| format!("{mode:o}")).collect();
         assert_eq!(modes, ["600"]);
-        // Only the socket is left, and it ends with the server.
+        // Only the socket is left, and it is removed when the server stops.
         let _ = running.await;
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }

@@ -28,25 +28,25 @@ use crate::boot_clock::BootInstant;
 const GRACE: Duration = Duration::from_secs(1);
 /// How long a connection may last.
 const LIFE: Duration = Duration::from_secs(10);
-/// How many connections may be open.
+/// The maximum number of open connections.
 const CAPACITY: Capacity = Capacity { total: 256, per_address: 16 };
 
-/// A moment in Unix seconds.
+/// A time in Unix seconds.
 pub(crate) fn unix(moment: Instant) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.saturating_sub(moment.elapsed()).as_secs()
 }
 
-/// The host names that requests may use.
+/// The host names that requests may name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hosts {
-    /// All, for content that clients request under another server's name.
+    /// All names, for content that clients request under another server's name.
     Any,
     /// On a loopback address, only IP addresses and `localhost`.
     Own,
 }
 
-/// Serves the page until the signal, and open connections for a short time after it.
+/// Serves the page until the signal, and then serves open connections for a short time.
 pub(crate) async fn serve(
     tcp: TcpListener,
     router: Router,
@@ -90,7 +90,7 @@ async fn refuse_other_hosts(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// Whether a browser made the request for a page of another host.
+/// Whether a browser made the request on behalf of another host's page.
 fn is_foreign(headers: &HeaderMap) -> bool {
     let Some(origin) = headers.get(ORIGIN) else { return false };
     let host = host(headers);
@@ -102,8 +102,8 @@ fn host(headers: &HeaderMap) -> &str {
     headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
 }
 
-/// Whether a host can only be the one that a visitor asked for. Every name but `localhost` counts as
-/// foreign, because another site's name can resolve to this address.
+/// Whether a host can only be the one that a visitor asked for. Any name other than `localhost`
+/// counts as foreign, because another site's name can resolve to this address.
 fn is_own(host: &str) -> bool {
     host.parse::<Authority>().is_ok_and(|host| {
         let name = host.host();
@@ -181,7 +181,7 @@ impl Role {
     }
 }
 
-/// The state of the database in `/status`.
+/// The database's state in `/status`.
 pub(crate) fn database(is_failing: bool) -> &'static str {
     if is_failing { "failing" } else { "ok" }
 }
@@ -243,7 +243,7 @@ impl axum::serve::Listener for Listener {
 }
 
 impl Visitor {
-    /// Fails after the deadline.
+    /// Fails if the deadline has passed.
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         match self.end.as_mut().poll(context) {
             Poll::Ready(()) => Err(io::ErrorKind::TimedOut.into()),
@@ -315,7 +315,7 @@ mod tests {
         }
     }
 
-    /// The status of the answer to a request.
+    /// The status of the response to a request.
     async fn answer(hosts: Hosts, method: &str, host: &str, origin: Option<&str>) -> String {
         let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = tcp.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! A process that waits to take over a server, of any family, from another process.
+//! A process that waits to take over a server of any family from another process.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
@@ -33,10 +33,10 @@ use crate::store::outage::Outage;
 use crate::store::seal::{KEY_FILE, ServerKey};
 use crate::store::{self, StoreError};
 
-/// How often to try to take over from a process that keeps no lease.
+/// How often to try to take over from a process that renews no lease.
 const TRY_EVERY: Duration = Duration::from_secs(1);
 
-/// What a standby opens before it reads any data.
+/// The resources that a standby opens before it reads any data.
 pub(crate) struct Opened<C> {
     pub(crate) lock: FolderLock,
     pub(crate) config: C,
@@ -45,25 +45,25 @@ pub(crate) struct Opened<C> {
     pub(crate) waiting: Waiting,
 }
 
-/// The database, and the page of a standby.
+/// The database, and the standby's status page.
 pub(crate) struct Waiting {
     pub(crate) store: Arc<dyn SharedStore>,
     status: Option<StatusPort>,
     view: Arc<View>,
-    /// What operators call the server, such as `shard`.
+    /// The name that operators use for the server, such as `shard`.
     name: &'static str,
 }
 
 impl Waiting {
-    /// What the standby sees.
+    /// The standby's observations.
     pub(crate) fn view(&self) -> Arc<View> {
         Arc::clone(&self.view)
     }
 }
 
 /// Opens a server's directory and its database, and binds only the port of the status page. `files`
-/// are those that the directory needs besides the key for passwords. On an error, nothing is left
-/// open.
+/// are the files that the directory needs besides the key for passwords. On an error, nothing is
+/// left open.
 pub(crate) async fn open<C: ServerConfig>(
     folder: &Path,
     name: &'static str,
@@ -117,7 +117,7 @@ impl<C: Copied> Standby<C> {
         Ok(Self { waiting, follower })
     }
 
-    /// Closes the database if what followed its opening failed.
+    /// Closes the database if a later step failed.
     pub(crate) async fn or_close<T, E>(&self, result: Result<T, E>) -> Result<T, E> {
         or_close(result, &*self.waiting.store).await
     }
@@ -174,7 +174,7 @@ impl<C: Copied> Standby<C> {
         Ok(Some(TakenOver { led, ports, status }))
     }
 
-    /// Takes over the server, if its process has failed.
+    /// Takes over the server if the process that served it has failed.
     async fn try_to_lead<P, F: Future<Output = Result<P, StartError>>>(
         &self,
         look: &Look,
@@ -183,7 +183,7 @@ impl<C: Copied> Standby<C> {
         if look.verdict == Verdict::Wait {
             return Ok(None);
         }
-        // The ports come first: without them, this process could not serve anybody.
+        // Bind the ports first: without them, this process could not serve anybody.
         let ports = bind().await?;
         let taken = self.follower.take_over(look).await?;
         Ok(taken.map(|taken| (ports, taken)))
@@ -195,9 +195,9 @@ impl<C: Copied> Standby<C> {
     }
 }
 
-/// Logs what a standby sees, but nothing twice in a row.
+/// Logs a standby's observations, but nothing twice in a row.
 struct WaitLog {
-    /// What operators call the server.
+    /// The name that operators use for the server.
     name: &'static str,
     writer: String,
     /// Whether the active process's failure has been logged.
@@ -221,7 +221,7 @@ impl WaitLog {
 
     fn saw(&mut self, look: &Look) {
         let writer = &look.sighting.writer;
-        // An attempt can take so long that the watch begins anew.
+        // An attempt can take so long that the watch starts over.
         let has_failed = match look.verdict {
             Verdict::TakeOverByForce => true,
             Verdict::TryToTakeOver => false,
@@ -252,7 +252,8 @@ impl WaitLog {
             Verdict::TakeOverByForce if is_news && writer.is_empty() => {
                 info!("standby: no process has served the {} yet; taking over", self.name);
             }
-            // It ended before this process began to watch, or the database is a restored backup.
+            // The other process ended before this process began to watch, or the database is a
+            // restored backup.
             Verdict::TakeOverByForce if is_news => warn!(
                 last = writer,
                 "no process serves the {}, and the last one did not release its lease: it failed, or \
@@ -285,29 +286,30 @@ impl WaitLog {
     }
 }
 
-/// What a standby sees, for its status page and for operators.
+/// A standby's observations, for its status page and for operators.
 #[derive(Debug, Default)]
 pub(crate) struct View {
-    /// How many batches the copy lacked at the last check.
+    /// The number of batches that the copy lacked at the last check.
     behind: AtomicU64,
     is_failing: AtomicBool,
     /// The process that serves the data.
     active: Mutex<Option<String>>,
-    /// Why that process does not admit this one.
+    /// Why that process refuses to admit this one.
     refusal: Mutex<Option<String>>,
     /// When another process was first seen to serve the data.
     active_since: OnceLock<Instant>,
-    /// Whether this process has joined that one, if there is a bus.
+    /// Whether this process has joined the one that serves the data, if there is a bus.
     is_member: Mutex<Option<bool>>,
 }
 
 impl View {
-    /// How many batches the copy lacked at the last check.
+    /// The number of batches that the copy lacked at the last check.
     pub(crate) fn behind(&self) -> u64 {
         self.behind.load(Ordering::Relaxed)
     }
 
-    /// The process that serves the data, with its directory, if it was seen to renew its lease.
+    /// The process that serves the data, with its directory, if the standby has seen it renew its
+    /// lease.
     pub(crate) fn active(&self) -> Option<String> {
         self.active.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -317,7 +319,8 @@ impl View {
         self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The process that serves the data does not admit this one, or does so again.
+    /// Records why the process that serves the data does not admit this one, or that it admits it
+    /// again.
     pub(crate) fn set_refusal(&self, refusal: Option<String>) {
         *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = refusal;
     }
@@ -327,7 +330,7 @@ impl View {
         self.active_since.get().copied()
     }
 
-    /// Sees another process serve the data.
+    /// Records that another process serves the data.
     #[cfg(test)]
     pub(crate) fn see_active(&self, since: Instant) {
         self.active_since.get_or_init(|| since);
@@ -338,7 +341,7 @@ impl View {
         *self.is_member.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// This process has joined the one that serves the data, or has not.
+    /// Records whether this process has joined the one that serves the data.
     pub(crate) fn set_member(&self, is_member: bool) {
         *self.is_member.lock().unwrap_or_else(PoisonError::into_inner) = Some(is_member);
     }
@@ -362,7 +365,7 @@ impl View {
     }
 }
 
-/// The port of the status page, with the page of a standby.
+/// The port of the status page, which shows the standby's page.
 #[derive(Debug)]
 struct StatusPort {
     port: StdListener,

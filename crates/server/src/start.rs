@@ -26,13 +26,13 @@ pub enum StartError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// The system's error.
+        /// The operating system's error.
         error: io::Error,
     },
     /// The configuration cannot be used.
     #[error("{}: {error}", path.display())]
     Config {
-        /// Its file.
+        /// The configuration file.
         path: PathBuf,
         /// What is wrong with it.
         error: ConfigError,
@@ -45,31 +45,32 @@ pub enum StartError {
         /// The process, described for display.
         holder: String,
     },
-    /// The key that passwords are sealed with is missing.
+    /// The key that seals passwords is missing.
     #[error("{}: file is missing; restore it, because it encrypts the passwords in the database",
         .0.display())]
     KeyLost(PathBuf),
-    /// The key that passwords are sealed with cannot be used.
+    /// The key that seals passwords cannot be used.
     #[error(transparent)]
     ServerKey(#[from] KeyError),
     /// The database cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A standby without a database that it can share.
+    /// A standby has no database that it can share.
     #[error("a standby needs the {name}'s PostgreSQL database: set database in {config}")]
     NotShared {
-        /// What operators call the server.
+        /// The name that operators use for the server.
         name: &'static str,
-        /// The name of its configuration.
+        /// The name of the server's configuration file.
         config: &'static str,
     },
-    /// A standby or a node without the server's keys.
+    /// A standby or a node lacks the server's keys.
     #[error("{}: file is missing; copy it from the active process's folder", .0.display())]
     Lacks(PathBuf),
-    /// A node without files that it needs to run ages.
+    /// A node lacks files that it needs to run ages.
     #[error("an age node needs {}; copy what is missing from the active process's folder", list(.0))]
     LacksAgeFiles(Vec<PathBuf>),
-    /// A process would lead a shard on a bus on which another shard is led.
+    /// This process would lead a shard on a bus on which another process already leads another
+    /// shard.
     #[error(
         "{leader} leads another shard under the name `{name}` (shard {other:016x}, but the database of \
         this process holds {shard:016x}); use the database of that process, or set another `name` in \
@@ -80,15 +81,16 @@ pub enum StartError {
         name: String,
         /// The random number of this process's shard; 0 for an empty database.
         shard: u64,
-        /// That of the other shard.
+        /// The random number of the other shard.
         other: u64,
-        /// Which process leads it, for people.
+        /// The process that leads the other shard, described for display.
         leader: String,
     },
-    /// A standby that the process that serves the shard does not admit.
+    /// The process that serves the shard does not admit this standby.
     #[error("the leader does not admit this process: {0}")]
     NotAdmitted(String),
-    /// A standby that has not joined the process that served the shard, so another standby should lead.
+    /// This standby had not joined the process that served the shard, so another standby should
+    /// lead.
     #[error(
         "this process has never joined the leader over the bus, so it gives other standbys {} s to take over; see \
         the lines about the bus", .0.as_secs()
@@ -102,9 +104,9 @@ pub enum StartError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// The option or setting that it comes from.
+        /// The option or setting that contains the address.
         setting: &'static str,
-        /// The system's error.
+        /// The operating system's error.
         error: io::Error,
     },
 }
@@ -140,9 +142,9 @@ pub(crate) async fn lock_folder(folder: &Path) -> Result<FolderLock, StartError>
 /// Files that are missing from a server's directory when it starts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Absent {
-    /// All of the server's data: this is the first start.
+    /// All of the server's data is missing: this is the first start.
     pub(crate) server: bool,
-    /// The configuration, which may exist before the first start.
+    /// The configuration is missing. It may already exist before the first start.
     pub(crate) config: bool,
 }
 
@@ -168,7 +170,7 @@ pub(crate) async fn save<C: ServerConfig>(folder: &Path, config: &C) -> Result<(
     blocking(move || write_secret(&file, text.as_bytes()).map_err(at(&file))).await
 }
 
-/// Locks an existing SQLite database. This comes early, because everything else may be in use too.
+/// Locks an existing SQLite database. This comes early, because everything else may be in use, too.
 pub(crate) async fn lock_database<C: ServerConfig>(
     folder: &Path,
     config: &C,
@@ -181,8 +183,8 @@ pub(crate) async fn lock_database<C: ServerConfig>(
     }
 }
 
-/// Opens the database and reads the key that passwords are sealed with. `lock` is the directory's
-/// lock. The caller closes the database before it drops the lock.
+/// Opens the database and reads the key that seals passwords. `lock` is the directory's lock. The
+/// caller closes the database before it drops the lock.
 pub(crate) async fn open_store<C: ServerConfig>(
     folder: &Path,
     config: &C,
@@ -207,7 +209,7 @@ pub(crate) async fn locked_store<C: ServerConfig>(
     store::open(file, config.database_url()).await
 }
 
-/// Closes a database if what followed its opening failed.
+/// Closes a database if a later step failed.
 pub(crate) async fn or_close<T, E>(result: Result<T, E>, store: &dyn Store) -> Result<T, E> {
     if result.is_err() {
         // The first error is the one to report.
@@ -216,15 +218,15 @@ pub(crate) async fn or_close<T, E>(result: Result<T, E>, store: &dyn Store) -> R
     result
 }
 
-/// Refuses to create a database in a folder that had one: the key for its passwords is created with
-/// it.
+/// Refuses to create a database in a directory that has had one. The existence of the key for
+/// passwords shows this, because the key is created together with the database.
 fn check_database<C: ServerConfig>(folder: &Path, config: &C) -> Result<(), StoreError> {
     let (file, key) = (folder.join(C::SQLITE_FILE), folder.join(KEY_FILE));
     if config.database_url().is_some() || !key.exists() || file.exists() {
         return Ok(());
     }
     let config = folder.join(C::FILE);
-    // The configuration may have named another database.
+    // An earlier configuration may have named another database.
     Err(if config.exists() {
         StoreError::Lost { file, key }
     } else {
@@ -232,7 +234,8 @@ fn check_database<C: ServerConfig>(folder: &Path, config: &C) -> Result<(), Stor
     })
 }
 
-/// Reads the key that passwords are sealed with. It is created unless the database has passwords.
+/// Reads the key that seals passwords. If it is missing, creates it, unless the database contains
+/// passwords.
 async fn server_key(folder: &Path, store: &dyn Store) -> Result<ServerKey, StartError> {
     let path = folder.join(KEY_FILE);
     if !path.exists() {
@@ -244,7 +247,7 @@ async fn server_key(folder: &Path, store: &dyn Store) -> Result<ServerKey, Start
     Ok(blocking(move || ServerKey::load_or_create(&path)).await?)
 }
 
-/// Binds a port for clients. `setting` is where the address comes from.
+/// Binds a port for clients. `setting` names the setting that contains the address.
 pub(crate) async fn listen(
     address: SocketAddr,
     setting: &'static str,

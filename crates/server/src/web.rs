@@ -16,7 +16,7 @@ use worldwire_net::Signal;
 use crate::metrics::Metrics;
 use crate::page::{self, Role};
 
-/// What a status page shows.
+/// The content of a status page.
 pub trait Reported: Send + Sync + 'static {
     /// The response to `/status`.
     fn status(&self) -> Value;
@@ -38,10 +38,10 @@ impl WebServer {
         TcpListener::bind(address).await.map(Self)
     }
 
-    /// The address it listens on. If the requested port was 0, the system chose one.
+    /// The address on which it listens. If the requested port was 0, the system chose one.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The operating system's error.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()
     }
@@ -64,7 +64,8 @@ impl WebServer {
         page::serve(self.0, router, page::Hosts::Own, signal).await
     }
 
-    /// Answers every request with the same document of a media type, until the signal fires.
+    /// Responds to every request with the same document, of this media type, until the signal
+    /// fires.
     ///
     /// # Errors
     /// Those of accepting connections.

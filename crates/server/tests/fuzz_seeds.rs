@@ -8,7 +8,7 @@ use std::alloc::System;
 use worldwire_core::testing::{each_alone, fuzz, fuzz_runs};
 use worldwire_server::fuzzing::targets;
 
-/// The program ends if it uses more memory than this.
+/// The test program is ended if it uses more memory than this.
 const MAX_BYTES: usize = 64 << 20;
 
 #[global_allocator]

@@ -203,7 +203,7 @@ fn encode(kind: &Kind<'_>, parser: Option<&str>) {
 }
 
 /// Sets the first text, byte string or list to the value it already has, which forces everything to
-/// be re-encoded. Without such a field, nothing could move.
+/// be re-encoded. Returns false if there is no such field.
 fn move_bodies(tape: &mut Tape, plan: &Plan, fields: &[Field], within: &str) -> bool {
     fields.iter().any(|field| {
         let path = format!("{within}{}", field.name());

@@ -1,7 +1,7 @@
 //! Prints the chat of a TERA connection and encodes a chat message to send.
 //!
 //! Run it with `cargo run -p worldwire-tera --example chat_printer`. It generates its own messages.
-//! A real program gets them, decrypted, from a [`worldwire_tera::connection`].
+//! A real program receives them, decrypted, from a [`worldwire_tera::connection`].
 
 use worldwire_core::Result;
 use worldwire_core::json::json;
@@ -75,7 +75,7 @@ fn print(packets: &Packets, message: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Prints all complete messages of a stream and returns how many bytes they take.
+/// Prints all complete messages of a stream and returns the number of bytes that they take.
 fn read(packets: &Packets, stream: &[u8]) -> Result<usize> {
     let mut rest = stream;
     while let Some(header) = Header::peek(rest)?

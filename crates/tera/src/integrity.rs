@@ -7,10 +7,10 @@
 //! | 4 | `counter` | `u32` |
 //! | 8 | `checksum` | `u32` |
 //!
-//! A list of names, which depends on the patch, says which messages have it. From patch 93 on, the
-//! server sends the seed of the checksum in `S_LOGIN_ACCOUNT_INFO`; in patch 92 there is none, and
-//! the checksum is 0. The first message of an opcode has the counter 1, so no client sends 0.
-//! Servers may ignore both fields.
+//! A list of names, which depends on the patch, specifies the messages that have it. From patch 93
+//! on, the server sends the seed of the checksum in `S_LOGIN_ACCOUNT_INFO`; in patch 92 there is
+//! none, and the checksum is 0. The first message of an opcode has the counter 1, so no client
+//! sends 0. Servers may ignore both fields.
 //!
 //! A [client](crate::connection::Config::integrity) and a
 //! [relay](crate::connection::RelayConfig::integrity) fill in both fields when sending; programs
@@ -138,7 +138,7 @@ pub(crate) struct Resigner {
 struct Count {
     /// The counter of the last message forwarded.
     last: u32,
-    /// How many more messages were forwarded than received, modulo 2^32.
+    /// The number of messages forwarded minus the number received, modulo 2^32.
     shift: u32,
 }
 

@@ -80,17 +80,17 @@ struct Attempt<'p> {
 pub struct Candidate<'p> {
     /// The definition.
     pub definition: &'p Definition,
-    /// The header form of the messages, if it is this one.
+    /// The header form that the messages have if this definition is right.
     pub form: HeaderForm,
-    /// How many messages it can read.
+    /// The number of messages that it can read.
     pub fits: u64,
-    /// How many of them are canonical.
+    /// The number of those that are canonical.
     pub clean: u64,
     /// The average evidence per message.
     pub score: f64,
-    /// The kinds of deviations, and in how many messages each occurs.
+    /// The kinds of deviations, and the number of messages in which each occurs.
     pub notes: Vec<(NoteKind, u64)>,
-    /// Why the first message that it cannot read fails.
+    /// The error of the first message that it cannot read.
     pub error: Option<String>,
 }
 

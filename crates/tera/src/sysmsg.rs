@@ -74,7 +74,7 @@ impl SystemMessageError {
     }
 }
 
-/// The number in a name's place, if the name is numeric.
+/// The number that stands in place of a name, if the name is numeric.
 pub(crate) fn code(name: &str) -> Option<u32> {
     let plain = name.bytes().all(|byte| byte.is_ascii_digit());
     if plain { name.parse().ok() } else { None }

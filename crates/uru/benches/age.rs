@@ -64,7 +64,7 @@ fn avatar(player_id: u32) -> Uoid<'static> {
 fn age(descriptors: &Arc<Descriptors>, relevance: bool) -> Instance {
     let file = AgeFile { sequence_prefix: 120, ..AgeFile::default() };
     let unix = Duration::from_secs(1_700_000_000);
-    // One player creates all states of the benchmark.
+    // One player creates all the states for the benchmark.
     let bounds = AgeBounds { share: 1, ..AgeBounds::default() };
     let config = Config { relevance, bounds, ..Config::default() };
     Instance::new(Duration::ZERO, unix, "city", file, Arc::clone(descriptors), config)

@@ -150,7 +150,7 @@ fn outer(bytes: &[u8]) -> ClassIndex {
     ClassIndex(bytes.first_chunk().map_or(0, |class| u16::from_le_bytes(*class).into()))
 }
 
-/// Everything a server does with a message that it forwards.
+/// All of a server's work on a message that it forwards.
 #[divan::bench(args = NAMES)]
 fn forward(bencher: Bencher<'_, '_>, name: &str) {
     let limits = Limits::DEFAULT;

@@ -17,7 +17,7 @@ fn main() {
     divan::main();
 }
 
-/// As many descriptors as a shard has: a hundred with forty variables each, plus those of the
+/// Roughly the descriptors of a shard: a hundred with forty variables each, plus those in the
 /// samples.
 static TEXT: LazyLock<String> = LazyLock::new(|| {
     let mut text = [
@@ -85,7 +85,7 @@ fn decode(bytes: &[u8]) -> Blob<'_> {
 mod schema {
     use super::*;
 
-    /// All descriptors of a shard, from text to layouts.
+    /// Parses all of a shard's descriptors and computes their layouts.
     #[divan::bench]
     fn load(bencher: Bencher<'_, '_>) {
         bencher

@@ -113,7 +113,7 @@ fn decode_typed(bencher: Bencher<'_, '_>, name: &str) {
     count(bencher, name, |sample| {
         let mut reader = Reader::new(black_box(&sample.bytes));
         let message = Message::decode(sample.service, sample.side, &mut reader);
-        // A trace shows the nested node, so it has to be decoded here too.
+        // A trace shows the nested node, so the node has to be decoded here too.
         if let Ok(Message::AuthServer(auth::server::ServerMessage::VaultNodeFetched(fetched))) =
             &message
         {

@@ -28,7 +28,7 @@ fn run_server(server: &mut Connection) -> Outcome {
             Event::News(News::Established { service, encrypted }) => {
                 println!("server: {} connection, encrypted: {encrypted}", service.name());
             }
-            // Connection setup is reported as well; only messages are of interest here.
+            // Connection setup is reported as well, but only messages matter here.
             Event::Received(received) => {
                 if let Some(Message::AuthClient(message)) = received.message() {
                     println!("server: received {message:?}");
@@ -81,7 +81,7 @@ fn main() -> Outcome {
     let mut keys = KeyRing::new();
     keys.insert_private(key);
 
-    // Time comes from any clock that the program uses, as a duration since any moment.
+    // Time comes from any clock that the program uses, as a duration since an arbitrary moment.
     let now = Duration::ZERO;
     let mut server = Connection::server(ServerConfig::new(keys).into(), [1; 7], now);
     let config = ClientConfig::new(Service::Auth, Some(public));

@@ -6,11 +6,11 @@ use worldwire_core::{Result, Side};
 use crate::frame::{Service, table};
 
 /// Generates the source of a Python module with a dataclass for each selected message. The
-/// selection names services (`auth`) and messages (`auth.AcctLoginRequest`); an empty one selects
-/// all messages. The module needs the package `worldwire`.
+/// selection names services (`auth`) and messages (`auth.AcctLoginRequest`); an empty selection
+/// means all messages. The module needs the package `worldwire`.
 ///
 /// # Errors
-/// If a selected name is not that of a service or message.
+/// Fails if a selected name is neither a service nor a message.
 ///
 /// ```
 /// let source = worldwire_uru::codegen::python(&["auth.AcctLoginRequest".into()])?;

@@ -75,8 +75,8 @@ pub const BUILD_ID: u32 = 918;
 
 const HEADER_BYTES: u16 = 31;
 
-/// The first bytes a client sends on every connection. The server does not answer them: it proceeds
-/// or closes the connection.
+/// The first bytes a client sends on every connection. The server sends no reply: it either
+/// proceeds or closes the connection.
 ///
 /// | offset | field | type | |
 /// | --- | --- | --- | --- |
@@ -246,7 +246,8 @@ impl ConnectPacket {
     /// Decodes the fields into the current scope.
     ///
     /// # Errors
-    /// Malformed for an unknown connection type or a wrong byte count, as soon as it has been read.
+    /// `Malformed` for an unknown connection type or a wrong byte count, reported as soon as that
+    /// field has been read.
     pub fn decode_fields<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let at = reader.position() as u64;
         let connection = ConnectionType::decode(reader, "connType")?;
@@ -290,7 +291,7 @@ fn data_bytes(connection: ConnectionType) -> Option<u64> {
     })
 }
 
-/// Reads a number that can only have one value.
+/// Reads a number that has only one valid value.
 fn exactly<'d, 'n, T: Trace<'n>>(
     reader: &mut Reader<'d, T>,
     name: &'n str,
@@ -346,7 +347,7 @@ impl<'d> Field<'d> for ConnectPacket {
             let error = Error::value("a known connection type", connection.to_string());
             return Err(error.inside("connType"));
         };
-        // The counts can only have one value, so JSON may omit them.
+        // Only one value is valid for each count, so JSON may omit the counts.
         let mut counted = vec![("headerBytes", u64::from(HEADER_BYTES))];
         if connection != ConnectionType::SimpleNet {
             counted.push(("dataBytes", data_bytes));
@@ -419,9 +420,10 @@ const MAX_Y_BYTES: usize = 64;
 /// sends one right after the connect packet, except on file connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetupPacket<'d> {
-    /// The client's public number y, little-endian. Leading zero bytes of the number, which would
-    /// come last, are omitted: it has at most 64 bytes, and one byte less about once in 256
-    /// connections. An empty number requests an unencrypted connection.
+    /// The client's public number y, little-endian. Its most significant zero bytes, which would
+    /// come last, are omitted: the number has at most 64 bytes, and in about one in 256
+    /// connections, it is at least a byte shorter. An empty number requests an unencrypted
+    /// connection.
     Connect(Cow<'d, [u8]>),
     /// The server's seed; an empty one grants an unencrypted connection.
     Encrypt(Option<[u8; 7]>),
@@ -444,7 +446,7 @@ impl<'d> SetupPacket<'d> {
     /// Decodes the fields into the current scope.
     ///
     /// # Errors
-    /// Malformed for an unknown type or a byte count that does not match it.
+    /// `Malformed` for an unknown type or a byte count that does not match it.
     pub fn decode_fields<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let at = reader.position() as u64;
         let kind = SetupType::decode(reader, "type")?;

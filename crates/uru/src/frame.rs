@@ -76,7 +76,7 @@ macro_rules! services {
         )*}
 
         impl<'d> Message<'d> {
-            /// The service it belongs to.
+            /// The service that the message belongs to.
             #[must_use]
             pub fn service(&self) -> Service {
                 match self {
@@ -92,7 +92,7 @@ macro_rules! services {
                 }
             }
 
-            /// Its message number.
+            /// The message number.
             #[must_use]
             pub fn number(&self) -> u32 {
                 match self {
@@ -116,7 +116,7 @@ macro_rules! services {
                 }
             }
 
-            /// Generates a message with this number; `None` if there is no such message.
+            /// Generates a message with this number; returns `None` if there is no such message.
             #[must_use]
             pub fn sample(
                 service: Service,
@@ -164,7 +164,7 @@ macro_rules! services {
             }
         }
 
-        /// The messages that one side sends to or from one service.
+        /// The messages that one side sends on connections of one service.
         #[must_use]
         pub fn table(service: Service, sender: Side) -> Table {
             match (service, sender) {
@@ -200,7 +200,7 @@ services! {
 /// The messages that one side sends on connections of one service.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// All names by message number.
+    /// All names, by message number.
     pub names: &'static Names,
     /// All messages with a known layout.
     pub messages: &'static [worldwire_core::MessageInfo],
@@ -209,11 +209,12 @@ pub struct Table {
 }
 
 impl<'d> Message<'d> {
-    /// Decodes one message with its header. A trace sees `name` (spanning the header) and `fields`.
+    /// Decodes one message with its header. A trace contains `name` (spanning the header) and
+    /// `fields`.
     ///
     /// # Errors
-    /// Incomplete if bytes are missing; malformed for an unknown number or a wrong byte count; the
-    /// limits of the fields. All errors carry the message's name.
+    /// `Incomplete` if bytes are missing, `Malformed` for an unknown number or a wrong byte count,
+    /// or a limit error from a field. All errors carry the message's name.
     #[inline]
     pub fn decode<'n, T: Trace<'n>>(
         service: Service,
@@ -366,7 +367,7 @@ impl<'d> Message<'d> {
 }
 
 /// Whether the header shows that no message begins here. [`Message::decode`] fails on such bytes
-/// too, but only after it has written an error, which a search at every offset cannot afford.
+/// too, but only after it has built an error, which is too slow for a search at every offset.
 #[inline]
 pub(crate) fn cannot_begin(service: Service, sender: Side, bytes: &[u8]) -> bool {
     if service == Service::File

@@ -31,7 +31,7 @@ impl Inflater {
     /// must be exactly `size` bytes long.
     ///
     /// # Errors
-    /// Malformed for a wrong size, bytes after the data, or invalid zlib data. The limits on
+    /// `Malformed` for a wrong size, bytes after the data, or invalid zlib data. The limits on
     /// inflated bytes and compression ratio are checked before inflating.
     pub fn inflate(
         &mut self,
@@ -102,7 +102,7 @@ impl fmt::Debug for Inflater {
 /// Checks the announced size of a block.
 ///
 /// # Errors
-/// The limits on inflated bytes and compression ratio.
+/// Fails if the limit on inflated bytes or on the compression ratio is exceeded.
 pub(crate) fn check_size(deflated: usize, size: u32, limits: &Limits) -> Result<()> {
     let max = limits.inflated_bytes.min(MAX_INFLATED);
     if u64::from(size) > max {
@@ -111,12 +111,12 @@ pub(crate) fn check_size(deflated: usize, size: u32, limits: &Limits) -> Result<
     limits.check_inflated(deflated.max(1), size.into())
 }
 
-/// Compresses bytes with zlib; `None` if that does not make them smaller.
+/// Compresses bytes with zlib; returns `None` if that does not make them smaller.
 #[must_use]
 pub fn deflate(plain: &[u8]) -> Option<Vec<u8>> {
     let mut packed = Vec::with_capacity(plain.len());
     let mut deflater = Compress::new(Compression::default(), true);
-    // The output has no room for more than the plain size, so the end is only reached if it
+    // The output has no room for more than the plain size, so compression finishes only if the data
     // shrinks.
     let status = deflater.compress_vec(plain, &mut packed, FlushCompress::Finish).ok()?;
     (status == Status::StreamEnd && packed.len() < plain.len()).then_some(packed)

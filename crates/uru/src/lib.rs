@@ -37,7 +37,7 @@
 //! (faster decryption of captured logins) and `toml` (key files in worldwire's own format) are on by
 //! default. Without them, the crate still decrypts and decodes everything and runs all machines.
 //!
-//! The example `register` connects a client to a server over an encrypted connection, without
+//! The example `register` connects a client to a server over an encrypted connection without using
 //! sockets: `cargo run -p worldwire-uru --example register`.
 //!
 //! The protocol details come from the Uru community's protocol documentation and were checked

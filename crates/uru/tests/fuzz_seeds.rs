@@ -26,7 +26,8 @@ fn every_target_holds() {
     });
 }
 
-/// How much longer one call takes than the others: key exchanges and lists of operations are slow.
+/// The time that one call takes, relative to other targets: key exchanges and lists of operations
+/// are slow.
 fn cost(target: &str) -> u64 {
     match target {
         "uru_connection_encrypted" => 10,

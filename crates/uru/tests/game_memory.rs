@@ -21,7 +21,7 @@ fn passing_messages_do_not_allocate() {
     for seed in 0..3000 {
         let mut writer = Writer::new();
         NetMessage::sample(&mut Sampler::new(seed)).encode(&mut writer).unwrap();
-        // The first pass makes room for inflated payloads.
+        // The first pass allocates room for inflated payloads.
         if check(writer.as_bytes(), &Rules::PLAYER, &mut inflater, &limits).is_ok() {
             let mut message = writer.into_bytes();
             // Stamping adds a player number to messages without one.

@@ -66,7 +66,7 @@ fn flag(case: &Json, key: &str) -> bool {
 }
 
 /// Decodes the bytes with and without a trace, compares the tree with the expected one, encodes
-/// from the value and from JSON, and compares the bytes.
+/// both the value and its JSON, and compares the bytes.
 fn all_ways<'d, F: Field<'d>>(
     bytes: &'d [u8],
     wanted: Option<&Json>,
@@ -290,7 +290,8 @@ fn message(case: &Json) -> Outcome {
     let message = decode(&mut Reader::new(&bytes)).map_err(shown)?;
     check(message.name() == text(case, "name")?, "another name")?;
     check(i64::from(message.number()) == number(case, "number")?, "another number")?;
-    // Bytes that real senders leave after a terminator are kept, so even these cases re-encode.
+    // Bytes that real senders leave after a terminator are kept, so even these cases re-encode to
+    // the same bytes.
     check(message.to_bytes().map_err(shown)? == bytes, "encodes to different bytes")?;
     for cut in 0..bytes.len() {
         let error = decode(&mut Reader::new(&bytes[..cut])).err().ok_or("a part is enough")?;
@@ -508,7 +509,7 @@ fn vault_node(case: &Json) -> Outcome {
     check(node.mask().count_ones() as usize == wanted.len(), "other fields")
 }
 
-/// Messages without a vector would go unnoticed.
+/// Without this test, messages without a vector would go unnoticed.
 #[test]
 fn every_message_has_a_vector() {
     if std::env::var_os("WORLDWIRE_VECTORS").is_some() {

@@ -1,4 +1,5 @@
-//! How fast a whole capture is read, compared with tshark counting the protocols of the same file.
+//! Measures how fast a whole capture is read, compared with tshark counting the protocols in the
+//! same file.
 //!
 //! The capture is generated: `WORLDWIRE_BENCH_MB` megabytes (200 unless set) of encrypted auth and
 //! game connections, 32 at a time. tshark runs only where it is installed.

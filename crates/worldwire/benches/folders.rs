@@ -1,10 +1,10 @@
-//! How long everyday modding jobs take from the command line: decoding a directory of 21,000 BINd
-//! files to JSON, and extracting archives of 9,800 files and of 173,000 small ones, on one thread
-//! and on two.
+//! Measures how long everyday modding jobs take from the command line: decoding a directory of
+//! 21,000 BINd files to JSON, and extracting archives of 9,800 files and of 173,000 small ones, on
+//! one thread and on two.
 //!
 //! Every figure is the best of `WORLDWIRE_BENCH_ROUNDS` rounds [default: 5]. All files are in
-//! memory if the system has an in-memory file system. Another program takes turns with ours if you
-//! pass its commands:
+//! memory if the system has an in-memory file system. If you pass another program's commands, it
+//! takes turns with ours:
 //!
 //! ```sh
 //! cargo bench -p worldwire --bench folders -- \
@@ -13,7 +13,7 @@
 //!
 //! The words of a command are separated by spaces. `{in}` is the directory or the archive, `{out}`
 //! a new directory, `{types}` the type list, `{threads}` the number of threads. `RAYON_NUM_THREADS`
-//! is set to that number, too, and no more cores than threads are used.
+//! is also set to that number, and no more cores than threads are used.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot continue has failed")]
 

@@ -1,10 +1,10 @@
-//! What `worldwire proxy` costs: the latency that it adds, how many messages a second pass through
-//! it, the CPU time that it spends on each, and the memory of an idle connection. Its client and
-//! server are threads of this program, on the same cores, and speak TERA, encrypted on both sides
-//! of the proxy.
+//! Measures the cost of `worldwire proxy`: the latency that it adds, the messages per second that
+//! pass through it, the CPU time that it spends on each, and the memory of an idle connection. Its
+//! client and server are threads of this program, on the same cores, and speak TERA, encrypted on
+//! both sides of the proxy.
 //!
 //! With Node.js, it also measures toolbox mods; with the argument `mods`, it measures nothing else.
-//! `WORLDWIRE_BENCH_HOOK` is another hook to measure, such as `python3 hook.py`. Set
+//! `WORLDWIRE_BENCH_HOOK` names another hook to measure, such as `python3 hook.py`. Set
 //! `WORLDWIRE_BENCH_HOOK_CHANGES` if it changes every `S_CHAT`.
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
@@ -22,20 +22,21 @@ use worldwire_core::{Limits, Side};
 use worldwire_dissect::{CodecOptions, Definitions, Keys, Line};
 use worldwire_tera::connection::{Config, Connection, Unit};
 
-/// How many messages are sent one at a time, and how many per second.
+/// The number of messages sent one at a time, and how many of them per second.
 const PACED: usize = 10_000;
 const RATE: u32 = 2_000;
-/// How many messages are sent as fast as possible.
+/// The number of messages sent as fast as possible.
 const FLOOD: usize = 300_000;
-/// How many messages are sent through a hook as fast as possible.
+/// The number of messages sent through a hook as fast as possible.
 const HOOKED: usize = 30_000;
-/// The number of characters in a chat message as long as the one in tera-toolbox's figures.
+/// The number of characters in a chat message, the same as in tera-toolbox's figures.
 const CHAT_TEXT: usize = 72;
-/// How many addresses the idle connections come from: a proxy accepts 32 from each.
+/// The number of addresses that the idle connections come from: a proxy accepts 32 connections from
+/// each.
 const ADDRESSES: u8 = 20;
 const PER_ADDRESS: usize = 30;
 
-/// Rules and whether they change the messages.
+/// Rules, and whether they change the messages.
 const RULES: [(&str, &str, bool); 5] = [
     ("a rule for other messages", "when C_CHAT { drop }\n", false),
     ("a rule that tests a field", "when S_CHAT and channel == 4711 { drop }\n", false),
@@ -81,7 +82,7 @@ const HOOKS: [(&str, &str, [f64; 2]); 4] = [
         [3.32, 32.0],
     ),
 ];
-/// How many messages pass in each round with mods and how many rounds are measured.
+/// The number of messages in each round with mods, and the number of measured rounds.
 const IN_ROUND: usize = 100_000;
 const ROUNDS: usize = 5;
 
@@ -293,8 +294,8 @@ impl Proxy {
     }
 }
 
-/// The number of a process, its parent's number, and the CPU time of all its threads, which Linux
-/// counts in ticks of 10 ms.
+/// The ID of a process, its parent's ID, and the CPU time of all its threads, which Linux counts in
+/// ticks of 10 ms.
 fn usage(stat: &Path) -> Option<(u64, u64, Duration)> {
     let stat = std::fs::read_to_string(stat).ok()?;
     let (head, fields) = stat.rsplit_once(')')?;
@@ -319,7 +320,7 @@ struct End {
     peer: Side,
     began: Instant,
     buffer: Vec<u8>,
-    /// How many messages arrived with exactly these bytes.
+    /// The number of messages that arrived with exactly the expected bytes.
     same: usize,
     expected: Vec<u8>,
 }
@@ -428,8 +429,8 @@ fn latencies(messages: &Arc<Messages>, proxy: Option<(&Path, &[&str])>) -> Vec<D
     delays
 }
 
-/// How many messages a second arrive if the server sends as fast as it can, and what the proxy
-/// spends on each. All of them must be changed, or none.
+/// The number of messages per second that arrive if the server sends as fast as it can, and the CPU
+/// time that the proxy spends on each. The proxy must change either all of them or none.
 fn flood(
     messages: &Arc<Messages>,
     count: usize,

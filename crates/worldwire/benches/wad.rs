@@ -1,8 +1,10 @@
-//! How fast archives are read, extracted and built, compared with libdeflate on the same streams.
+//! Measures how fast archives are read, extracted and built, compared with libdeflate on the same
+//! streams.
 //!
-//! The files are generated: `WORLDWIRE_BENCH_FILES` of them (9,800 unless set, 280 MB), in memory
-//! if the system has an in-memory file system. Every figure is the best of `WORLDWIRE_BENCH_ROUNDS`
-//! rounds (5), and the programs compared take turns. `-- --levels` measures all levels instead.
+//! The files are generated: `WORLDWIRE_BENCH_FILES` of them (default 9,800, which is 280 MB), in
+//! memory if the system has an in-memory file system. Every figure is the best of
+//! `WORLDWIRE_BENCH_ROUNDS` rounds (default 5), and the compared programs take turns. `-- --levels`
+//! measures all levels instead.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot continue has failed")]
 #![allow(clippy::cast_possible_truncation, reason = "the numbers are small")]
@@ -280,7 +282,7 @@ fn vocabulary(random: &mut ChaCha8Rng) -> Vec<String> {
     (0..4000).map(|_| word()).collect()
 }
 
-/// As in every language, few words are common and many are rare.
+/// As in every language, a few words are common and many are rare.
 fn word<'w>(random: &mut ChaCha8Rng, words: &'w [String]) -> &'w str {
     &words[(part(random).powi(3) * words.len() as f64) as usize]
 }

@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The program from the same build as this example, one directory up. Building it from here would
-/// need another cargo process, and would use the features of one package only.
+/// need another cargo process, and would enable only this package's features.
 fn program() -> Result<PathBuf, Box<dyn Error>> {
     let example = std::env::current_exe()?;
     let folder = example.parent().and_then(Path::parent).ok_or("an example without a folder")?;

@@ -24,7 +24,7 @@ pub(crate) fn read(name: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Caches a file. Without a cache directory, or permission to write there, nothing is cached.
+/// Caches a file. Without a cache directory or permission to write to it, nothing is cached.
 pub(crate) fn store(name: &str, bytes: &[u8]) {
     let Some(folder) = cache_folder() else { return };
     if std::fs::create_dir_all(&folder).is_ok()
@@ -44,7 +44,7 @@ fn shrink(folder: &Path, max: u64) {
             Some((about.modified().ok()?, about.len(), entry.path()))
         })
         .collect();
-    // Newest first.
+    // Sorted with the newest first.
     files.sort_by(|one, other| other.cmp(one));
     let mut total = 0_u64;
     for (_, size, path) in files {

@@ -27,7 +27,7 @@ pub(crate) fn load(data: &Data, common: &Common) -> Result<Definitions, Failure>
     load_noting_errors(data, common).map(|(definitions, _)| definitions)
 }
 
-/// Like [`load`]. Also returns false if definitions with errors were skipped.
+/// Like [`load`], but also returns false if definitions with errors were skipped.
 pub(crate) fn load_noting_errors(
     data: &Data,
     common: &Common,
@@ -79,8 +79,8 @@ pub(crate) fn add(
     add_kind(definitions, paths, (DEFINITIONS, None), common)
 }
 
-/// Reads the requested definitions, for one revision of the TERA client if given. Returns false if
-/// definitions with errors were skipped.
+/// Reads the requested definitions, for one revision of the TERA client if one is given. Returns
+/// false if definitions with errors were skipped.
 fn add_kind(
     definitions: &mut Definitions,
     paths: &[PathBuf],

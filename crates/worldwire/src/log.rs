@@ -12,8 +12,8 @@ use crate::output::Log;
 use crate::settings::Setting;
 use crate::settings::log_filter;
 
-/// Starts the log that `--log`, a variable or a settings file asks for. A server's `--verbose`
-/// overrides everything except `--log` itself.
+/// Starts the log that is requested by `--log`, a variable or a settings file. A server's
+/// `--verbose` overrides everything except `--log` itself.
 pub(crate) fn start(common: &Common) {
     if let Some(filter) = asked(common) {
         begin(filter);
@@ -34,7 +34,7 @@ pub(crate) fn start_of_server(verbose: bool, common: &Common) {
     };
     let mut filter = Targets::new().with_default(level);
     if !verbose {
-        // The server itself logs what matters in these lines, once for each event.
+        // The server itself logs whatever is important in these lines, once per event.
         filter = filter.with_target("sqlx", LevelFilter::OFF);
         filter = filter.with_target("async_nats", LevelFilter::OFF);
     }

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the command that the command line names.
+/// Runs the command named on the command line.
 fn run() -> Result<(), Failure> {
     let cli = cli::parse()?;
     log::start(&cli.common);

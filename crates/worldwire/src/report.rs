@@ -10,8 +10,8 @@ use crate::output::{printable, say};
 /// The maximum number of diagnostics shown; the rest are counted.
 const MAX_SHOWN: usize = 100;
 
-/// Shows diagnostics on standard error, each with the line it is about: as frames on a terminal, or
-/// as one line each for programs that read the output.
+/// Shows diagnostics on standard error, each with the line that it concerns: as frames on a
+/// terminal, or as one line each for programs that read the output.
 pub(crate) fn diagnostics<'d>(all: impl IntoIterator<Item = &'d Diagnostic>) {
     let frames = std::io::stderr().is_terminal();
     let mut all = all.into_iter();

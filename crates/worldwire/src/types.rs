@@ -14,7 +14,7 @@ use crate::{cache, input};
 
 /// Smaller lists load too quickly to be worth a cache file.
 const WORTH_A_CACHE: usize = 1 << 20;
-/// How much of a file is read to decide whether it is a type list.
+/// The number of bytes of a file that are read to decide whether it is a type list.
 const LOOK: u64 = 64 << 10;
 
 /// Whether a file looks like a type list. A file found in a directory must also have a matching

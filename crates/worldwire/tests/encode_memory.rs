@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 
 use tempfile::tempdir;
 
-/// The maximum memory in bytes that the program uses while it encodes a document; its own code does
-/// not count.
+/// The maximum memory in bytes that the program uses while it encodes a document, not counting its
+/// own code.
 #[track_caller]
 fn cost(codec: &str, document: &str) -> usize {
     let folder = tempdir().unwrap();
@@ -20,7 +20,8 @@ fn cost(codec: &str, document: &str) -> usize {
     command.args(["encode", codec]).arg(&path).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut output = child.stdout.take().unwrap();
-    // A pipe holds less than the output, so the program blocks with all of it in memory.
+    // A pipe can hold only part of the output, so the program blocks with all of the output in
+    // memory.
     let mut bytes = vec![0];
     output.read_exact(&mut bytes).unwrap();
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();

@@ -55,7 +55,8 @@ const LIMITS = [
  * @param {CheckOptions} options
  * @param {any} world
  * @param {Map<string, string>} skipped mods not to start, and why
- * @param {(name: string | null) => void} starting gets the name of each mod before it starts, and null after it
+ * @param {(name: string | null) => void} starting receives the name of each mod before it starts, and null
+ * after it
  */
 function check({ data: folders, mods, revision }, world, skipped, starting) {
   const folder = path.resolve(String(mods));

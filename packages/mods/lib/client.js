@@ -17,7 +17,7 @@ class ClientStandIn {
     this.root = undefined;
   }
 
-  /** The object that a mod gets. @param {{log: Function, warn: Function}} mod */
+  /** The object that is passed to a mod. @param {{log: Function, warn: Function}} mod */
   viewFor(mod) { return new ClientView(this, mod); }
 
   /** The client's data (nodes as JSON), if the user supplied a file. @returns {Node | null} */

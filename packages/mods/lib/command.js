@@ -156,7 +156,7 @@ class Command {
     if (this.#waiting.length < MAX_LINES) this.#waiting.push(text);
   }
 
-  /** What a mod gets as `mod.command`. @param {any} mod */
+  /** The object that a mod accesses as `mod.command`. @param {any} mod */
   viewFor(mod) {
     const shown = mod.options.cliName ?? mod.options.niceName ?? mod.info.rawName;
     return {

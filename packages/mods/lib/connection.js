@@ -17,8 +17,8 @@ class Connection {
    * @param {import('./manager').Manager} manager
    * @param {object} link
    * @param {import('./dispatch').Write} link.write sends an injected message
-   * @param {(name: string, code: number | null, isHooked: boolean) => void} link.changed a message has got
-   *   its first hook or lost its last one
+   * @param {(name: string, code: number | null, isHooked: boolean) => void} link.changed a message has
+   *   gained its first hook or lost its last one
    */
   constructor(protocol, world, manager, { write, changed }) {
     this.protocol = protocol;
@@ -26,7 +26,7 @@ class Connection {
     this.manager = manager;
     this.client = new ClientStandIn(world, protocol);
     this.dispatch = new Dispatch(protocol, write, fail, changed, manager.mark);
-    /** What mods get as `mod.connection`. */
+    /** The object that mods access as `mod.connection`. */
     this.view = {
       metadata: {
         serverList: world.serverList ?? {}, serverId: world.serverId, publisher: world.publisher ?? '',
@@ -39,7 +39,7 @@ class Connection {
     manager.connect(this);
   }
 
-  /** What a mod gets as `mod.dispatch`. @param {import('./dispatch').Owner} owner */
+  /** The object that a mod accesses as `mod.dispatch`. @param {import('./dispatch').Owner} owner */
   dispatchFor(owner) { return new DispatchView(this, owner); }
 
   /** Ends the connection. */

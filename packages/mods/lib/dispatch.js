@@ -51,7 +51,7 @@ class Outcome {
     this.source = source;
     this.modified = modified;
     this.silenced = silenced;
-    /** What a hook has replaced it with. @type {Buffer | null} */
+    /** The bytes with which a hook has replaced it. @type {Buffer | null} */
     this.changed = null;
   }
 
@@ -69,9 +69,9 @@ class Dispatch {
    * @param {Protocol} protocol
    * @param {Write} write sends an injected message
    * @param {(owner: Owner | null, text: string) => void} report
-   * @param {(name: string, code: number | null, isHooked: boolean) => void} [changed] a message has got its
-   *   first hook or lost its last one
-   * @param {(owner: Owner) => void} [mark] gets the owner of each hook that is called
+   * @param {(name: string, code: number | null, isHooked: boolean) => void} [changed] a message has gained
+   *   its first hook or lost its last one
+   * @param {(owner: Owner) => void} [mark] receives the owner of each hook that is called
    */
   constructor(protocol, write, report, changed = () => {}, mark = () => {}) {
     this.protocol = protocol;
@@ -80,7 +80,7 @@ class Dispatch {
     this.changed = changed;
     this.mark = mark;
     this.isClosed = false;
-    /** How many messages are being handled, nested inside each other. */
+    /** The number of messages being handled, nested inside each other. */
     this.depth = 0;
   }
 

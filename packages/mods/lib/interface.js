@@ -154,7 +154,7 @@ class NetworkInterface extends ModInterface {
   get activeTimeouts() { return this.#timers.timeouts; }
   get activeIntervals() { return this.#timers.intervals; }
 
-  /** The object that the mod's constructor gets. @param {boolean} isOldForm */
+  /** The object that is passed to the mod's constructor. @param {boolean} isOldForm */
   view(isOldForm) { return isOldForm ? legacyView(this) : this; }
 }
 

@@ -17,7 +17,7 @@ class LoadedMod {
   /** @param {ModInfo} info */
   constructor(info) {
     this.info = info;
-    /** What mods see as `info`. */
+    /** The object that mods access as `info`. */
     this.facts = { ...info.raw, ...info };
     const exported = modules.load(info.entry);
     const forms = ['NetworkMod', 'ClientMod', 'GlobalMod', 'RequireInterface'];
@@ -71,13 +71,13 @@ class Manager {
     this.folder = folder;
     /** @type {{name: string, why: string}[]} mods that do not run, with the reason */
     this.refused = [];
-    /** Gets the owner of each hook that is called. @type {((owner: {name: string}) => void) | undefined} */
+    /** Receives the owner of each hook that is called. @type {((owner: {name: string}) => void) | undefined} */
     this.mark = undefined;
-    /** Gets the name of each mod before its code is loaded or an instance is created, and null after it. @type {((name: string | null) => void) | undefined} */
+    /** Receives the name of each mod before its code is loaded or an instance is created, and null after it. @type {((name: string | null) => void) | undefined} */
     this.starting = undefined;
     /** Mods that must not be loaded, by name, and why. @type {Map<string, string>} */
     this.skipped = new Map();
-    /** What mods get as `mod.manager`. */
+    /** The object that mods access as `mod.manager`. */
     this.facade = Object.freeze({
       isInstalled: (/** @type {string} */ name) => this.isInstalled(name),
       isLoaded: (/** @type {string} */ name) => this.isLoaded(name),
@@ -228,7 +228,7 @@ class Manager {
     return true;
   }
 
-  /** How many mods run in a connection, and how many are installed. @param {Connection} connection */
+  /** The number of mods running in a connection, and of those installed. @param {Connection} connection */
   count(connection) {
     const runs = (/** @type {LoadedMod} */ { exported, networks }) => !exported.NetworkMod || networks.has(connection);
     return { running: this.loaded.filter(runs).length, installed: this.#installed.size + this.#unreadable.size };

@@ -65,7 +65,7 @@ function forget(entry) {
   }
 }
 
-/** Tells the modules of a mod from others. @param {string} entry a file or folder */
+/** Returns a function that tells whether a file belongs to a mod. @param {string} entry a file or folder */
 function moduleTest(entry) {
   const real = fs.realpathSync(entry);
   const prefix = real + path.sep;

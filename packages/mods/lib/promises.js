@@ -4,7 +4,7 @@
 /** @type {WeakMap<Promise<any>, (error: any) => void>} */
 const handlers = new WeakMap();
 
-/** Handles what a callback returned, if it is a promise that is rejected and that nothing else handles. @param {any} result @param {(error: any) => void} failed */
+/** Handles a callback's result if it is a promise that is rejected and that nothing else handles. @param {any} result @param {(error: any) => void} failed */
 function watchResult(result, failed) {
   if (result instanceof Promise) handlers.set(result, failed);
 }

@@ -13,8 +13,8 @@ class SettingsFile {
   /**
    * @param {string} file
    * @param {number} version
-   * @param {(from: number | null | undefined, to: number, data?: any) => any} migrate gets null if there is
-   *   no file, and undefined if the file has no version
+   * @param {(from: number | null | undefined, to: number, data?: any) => any} migrate receives null if
+   *   there is no file, and undefined if the file has no version
    */
   constructor(file, version, migrate) {
     this.file = file;

@@ -7,7 +7,7 @@ const fs = require('fs');
 const { check, text } = require('./check');
 const { MAX_SECONDS, watch } = require('./watchdog');
 
-/** The child's descriptor for what it finds: one JSON object per line. Mods can print to the others. */
+/** The child's descriptor for its findings: one JSON object per line. Mods can print to the others. */
 const FINDINGS = 3;
 
 /** @typedef {import('./check').CheckOptions} CheckOptions */

@@ -51,7 +51,7 @@ function watch(blocked = {}) {
   };
   if (!blocked.isQuiet) process.on('exit', exited);
   return {
-    /** The program itself ends from here on. */
+    /** Stops watching for exits: from now on, the program itself may exit. */
     release: () => { process.removeListener('exit', exited); },
     /** Records which mod is running. Called for every hook of every message. */
     mark: (/** @type {{name: string}} */ { name }) => {

@@ -52,7 +52,7 @@ test('points, angles and skills have classes', () => {
     const bytes = Buffer.from([6, 0, 1, 0, units & 255, (units >> 8) & 255]);
     if (!angle.encode(1, angle.read(bytes)).equals(bytes)) changed++;
   }
-  // As many as in tera-toolbox, which truncates instead of rounding.
+  // tera-toolbox changes the same number of angles, because it truncates instead of rounding.
   assert.strictEqual(changed, 8);
   for (const [skill, text] of /** @type {[any, string][]} */ ([
     [10, 'A10'],

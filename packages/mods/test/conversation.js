@@ -45,7 +45,7 @@ function testData(more = {}) {
   return folderOf({ ...DEFINITIONS, [`protocol.${REVISION}.map`]: map, ...more });
 }
 
-/** Time that passes only when a test says so. Ends with the test. @param {any} t */
+/** A clock that advances only when the test says so, until the test ends. @param {any} t */
 function stopTime(t) {
   const { setTimeout: real, clearTimeout: clear } = globalThis;
   /** @type {Map<number, {at: number, callback: () => void}>} */

@@ -85,7 +85,7 @@ pub enum Record<'a> {
 pub struct Packet<'a> {
     /// Its number in the file, from 1 over all sections, as in Wireshark.
     pub number: u64,
-    /// When it was captured. Simple packet blocks have no time; they get the time of the previous
+    /// When it was captured. Simple packet blocks have no time and are given that of the previous
     /// packet.
     pub time: Timestamp,
     /// The interface it was captured on, from 0 over all sections of the file.

@@ -54,7 +54,7 @@ impl Variant {
 }
 
 impl Pcap {
-    /// Returns how many bytes to consume before the next record, and counts them as consumed.
+    /// Returns the number of bytes to consume before the next record, and counts them as consumed.
     pub(super) fn take_pending(&mut self) -> usize {
         core::mem::take(&mut self.pending)
     }
@@ -93,7 +93,7 @@ impl Pcap {
         if u64::from(captured) > largest {
             return Err(exceeded(source.offset(), captured.into(), largest));
         }
-        // Below the limit, which is less than half of the address space.
+        // The length is below the limit, which is less than half of the address space.
         let wanted = header + captured as usize;
         let found = source.fill(wanted)?;
         if found < wanted {

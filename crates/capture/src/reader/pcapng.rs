@@ -57,7 +57,7 @@ enum Unit {
 }
 
 impl Pcapng {
-    /// Returns how many bytes to consume before the next record, and counts them as consumed.
+    /// Returns the number of bytes to consume before the next record, and counts them as consumed.
     pub(super) fn take_pending(&mut self) -> usize {
         core::mem::take(&mut self.pending)
     }
@@ -259,7 +259,7 @@ impl Pcapng {
     fn open_packet(&mut self, cursor: &mut Cursor<'_>, block: &Block) -> Result<Found, Unusable> {
         let number = match block.kind {
             Kind::Enhanced => cursor.u32(),
-            // The other half counts dropped packets.
+            // The second number counts dropped packets.
             _ => cursor.u16().zip(cursor.u16()).map(|(number, _)| number.into()),
         };
         let number = number.ok_or(Unusable::Block)?;

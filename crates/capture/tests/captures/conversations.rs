@@ -16,9 +16,9 @@ fn ends() -> (SocketAddrV4, SocketAddrV4) {
 /// The events of a capture.
 #[derive(Debug, Default, PartialEq)]
 struct Recorder {
-    /// By side: the bytes, without gaps.
+    /// Each side's bytes, without gaps.
     bytes: [Vec<u8>; 2],
-    /// By side: the gaps.
+    /// Each side's gaps.
     gaps: [Vec<(u64, u64)>; 2],
     opened: Vec<(bool, bool)>,
     closed: Vec<Closed>,

@@ -374,7 +374,7 @@ fn an_inconsistent_packet_block_affects_only_itself() {
         enhanced(false, 0, 7, b"one"),
         enhanced(false, 3, 0, b"nobody"),
         long,
-        // Too short for its fields.
+        // A block that is too short for its fields.
         block(false, 6, &words(false, &[0, 0])),
         block(false, 3, &words(false, &[9, 0])),
         enhanced(false, 0, 8, b"two"),

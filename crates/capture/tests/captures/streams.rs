@@ -154,7 +154,8 @@ proptest! {
         fuzzing::reassembly(&data);
     }
 
-    /// Short payloads and close sequence numbers, so that many segments of an input meet.
+    /// Short payloads and close sequence numbers, so that many of an input's segments touch or
+    /// overlap.
     #[test]
     fn many_small_segments_keep_the_promises(
         segments in prop::collection::vec((any::<[u8; 4]>(), 0..12_u8), 0..200),

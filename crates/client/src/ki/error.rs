@@ -23,7 +23,7 @@ pub enum ClientError {
         /// The operating system's error.
         error: Arc<io::Error>,
     },
-    /// The server sent nothing or something that is not a session offer.
+    /// The server sent either nothing or something other than a session offer.
     #[error("{address} sent no session offer in time; is it a login server?")]
     NoOffer {
         /// The server's address.
@@ -39,7 +39,7 @@ pub enum ClientError {
         /// How the connection ended.
         end: End,
     },
-    /// The server answered with an error.
+    /// The server replied with an error.
     #[error("{request}: refused with {code}")]
     Refused {
         /// The request's message.
@@ -53,7 +53,7 @@ pub enum ClientError {
         /// The position that the server reported last.
         position: u32,
     },
-    /// The server did not answer in time.
+    /// The server did not reply in time.
     #[error("{request}: no answer in time")]
     Timeout {
         /// The request's message.
@@ -70,7 +70,7 @@ pub enum ClientError {
         /// How it ended.
         end: End,
     },
-    /// The server's answer is malformed.
+    /// The server's reply is malformed.
     #[error("{request}: the answer cannot be read")]
     Unreadable {
         /// The request's message.
@@ -97,7 +97,7 @@ impl ClientError {
     }
 }
 
-/// An error code of the server: the string ID of the error's name.
+/// A server's error code: the string ID of the error's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Code(pub u32);
 

@@ -16,9 +16,9 @@ use worldwire_net::{Application, Clock, Driver, End, Flow, tcp, udp};
 
 use super::{ClientError, Result, ServerMessage, Settings};
 
-/// The length of the queues of outgoing and of received messages.
+/// The capacity of the queues of outgoing and of received messages.
 const QUEUE: usize = 1024;
-/// How many times a client says hello over UDP.
+/// The maximum number of attempts to connect over UDP.
 const HELLOS: u32 = 3;
 
 /// A connection to a server.
@@ -30,7 +30,7 @@ pub(super) struct Link {
     protocols: Arc<Protocols>,
 }
 
-/// A connection that is not driven yet.
+/// A connection that no task drives yet.
 struct Run {
     driver: Driver,
     connection: Connection,
@@ -87,7 +87,7 @@ impl Link {
         link.set_up(is_set_up, address, settings.patience).await
     }
 
-    /// Connects over UDP. If the first datagram or the answer is lost, this tries again with
+    /// Connects over UDP. If the first datagram or the reply to it is lost, tries again with
     /// another socket, which the server sees as a new client.
     async fn over_udp(address: &str, settings: &Settings) -> Result<Self> {
         let patience = settings.patience / HELLOS;
@@ -105,7 +105,7 @@ impl Link {
         Err(last.unwrap_or_else(|| ClientError::NoOffer { address: address.to_owned() }))
     }
 
-    /// A link and the connection that it will use.
+    /// A link and the connection behind it.
     fn new(settings: &Settings) -> (Self, Run) {
         let driver = Driver::client(Clock::start());
         let now = driver.clock.now();
@@ -147,10 +147,10 @@ impl Link {
         })
     }
 
-    /// The session that secrets are derived from, and the one before it.
+    /// The session from which secrets are derived, and the one before it.
     pub(super) fn salts(&self) -> (Salt, Option<Salt>) {
         let state = state(&self.shared);
-        // A `Link` exists only once there is a session.
+        // Callers get a `Link` only once there is a session.
         let none = Salt { session_id: 0, seconds: 0, millis: 0 };
         (state.salt.unwrap_or(none), state.before)
     }
@@ -214,7 +214,7 @@ impl Application<Connection> for Messenger {
                 };
                 let message =
                     ServerMessage::read(&self.protocols, service, order, received.payload());
-                // Full or closed: the messages are not being read.
+                // The queue is full or closed: nobody is reading the messages.
                 if self.received.try_send(message).is_err() {
                     return Flow::Break(());
                 }

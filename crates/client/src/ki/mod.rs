@@ -40,7 +40,7 @@ use link::Link;
 
 const LOGIN: u8 = 7;
 
-/// A closure that takes the outcome from the expected message and ignores others.
+/// A closure that extracts the outcome from the expected message and ignores other messages.
 macro_rules! answer {
     ($message:pat => $outcome:expr) => {
         |message| match message {
@@ -59,12 +59,12 @@ pub struct Settings {
     pub locale: String,
     /// `Version`, `Revision` and `DataRevision`.
     pub revision: String,
-    /// How long the server may take to answer. Default 30 s.
+    /// How long the server may take to reply. Default 30 s.
     pub patience: Duration,
     /// How often to send a keep-alive. Default 10 s.
     pub keep_alive: Duration,
-    /// Whether to use UDP, even to zones. Default false. Only the first datagram is resent if it is
-    /// lost.
+    /// Whether to use UDP, even to zones. Default false. Lost datagrams are not resent, except the
+    /// first one.
     pub udp: bool,
 }
 
@@ -142,7 +142,7 @@ impl Client {
         self.link.salts().0.session_id
     }
 
-    /// Sends `MSG_PING` and waits for the answer.
+    /// Sends `MSG_PING` and waits for the reply.
     pub async fn ping(&mut self) -> Result<()> {
         self.send(1, "MSG_PING", &[]).await?;
         self.expect("MSG_PING", answer!(ServerMessage::Pong => Ok(()))).await
@@ -182,7 +182,7 @@ impl Client {
         Ok(LoginToken { user, ck2 })
     }
 
-    /// Logs in with the token of another connection.
+    /// Logs in with another connection's token.
     pub async fn validate(&mut self, token: &LoginToken) -> Result<()> {
         let tag = "MSG_USER_VALIDATE";
         let (salt, _) = self.link.salts();
@@ -197,7 +197,7 @@ impl Client {
     }
 
     /// Waits until the server admits the client. The time-out restarts whenever the queue moves.
-    /// Fails with [`ClientError::Waiting`] when the queue does not move in time.
+    /// Fails with [`ClientError::Waiting`] if the queue does not move in time.
     pub async fn wait_until_admitted(&mut self) -> Result<()> {
         while self.position != Some(0) {
             self.next_queue_position().await?;
@@ -205,8 +205,8 @@ impl Client {
         Ok(())
     }
 
-    /// Waits for the next change of the queue position and returns it; 0 means admitted. Fails with
-    /// [`ClientError::Waiting`] when the queue does not move in time.
+    /// Waits until the queue position changes and returns the new one; 0 means admitted. Fails with
+    /// [`ClientError::Waiting`] if the queue does not move in time.
     pub async fn next_queue_position(&mut self) -> Result<u32> {
         let moved = answer!(ServerMessage::Admit(position) => Ok(position));
         match (self.expect("MSG_USER_ADMIT_IND", moved).await, self.position) {
@@ -277,7 +277,7 @@ impl Client {
         self.expect(tag, answer).await.map(|to| *to)
     }
 
-    /// Connects to the zone server of a selection.
+    /// Connects to the zone server that a selection names.
     pub async fn enter(to: &Selected, settings: &Settings) -> Result<(Self, InZone)> {
         let host = if to.ip.contains(':') { format!("[{}]", to.ip) } else { to.ip.clone() };
         let port = if settings.udp { to.udp_port } else { to.tcp_port };
@@ -316,19 +316,19 @@ impl Client {
         self.expect(tag, answer!(ServerMessage::FileList(list) => Ok(*list))).await
     }
 
-    /// Asks for the server list, which is always empty as far as anyone knows.
+    /// Asks for the server list, which is always empty as far as is known.
     pub async fn servers(&mut self) -> Result<()> {
         let tag = "MSG_REQUESTSERVERLIST";
         self.send(LOGIN, tag, &[]).await?;
         self.expect(tag, answer!(ServerMessage::Servers => Ok(()))).await
     }
 
-    /// Sends a message without waiting for an answer.
+    /// Sends a message without waiting for a reply.
     pub async fn send(&self, service: u8, tag: &'static str, fields: &[(&str, Put)]) -> Result<()> {
         self.link.send(tag, service, fields).await
     }
 
-    /// Waits this long for the next message; `None` if there is none.
+    /// Waits this long for the next message; `None` if none arrives.
     pub async fn listen(&mut self, time: Duration) -> Result<Option<ServerMessage>> {
         match tokio::time::timeout(time, self.link.receive("listening")).await {
             Ok(message) => self.note(message?).map(Some),
@@ -343,7 +343,7 @@ impl Client {
         self.link.close().await;
     }
 
-    /// Waits for an answer. Updates the queue position from other messages.
+    /// Waits for a reply. Updates the queue position from other messages.
     async fn expect<T>(
         &mut self,
         request: &'static str,
@@ -385,7 +385,7 @@ fn refused(code: Option<Code>) -> core::result::Result<(), Code> {
     code.map_or(Ok(()), Err)
 }
 
-/// Decrypts the CK2 in an answer's `Rec1`: base64, of any length.
+/// Decrypts the CK2 in a reply's `Rec1`: base64, of any length.
 fn open_ck2(sealed: &[u8], salt: Salt) -> Option<Secret> {
     let mut plain = sealed.to_vec();
     apply_rec1(salt, &mut plain);

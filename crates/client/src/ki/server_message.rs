@@ -61,7 +61,7 @@ pub enum ServerMessage {
     Other {
         /// The service's number.
         service: u8,
-        /// The message's number in the service.
+        /// The message's number within the service.
         order: u8,
     },
 }
@@ -120,8 +120,8 @@ impl ServerMessage {
     }
 }
 
-/// The text of `MSG_SERVERMESSAGE`. Sources disagree on narrow or wide characters; the length tells
-/// them apart.
+/// The text of `MSG_SERVERMESSAGE`. Sources disagree on whether its characters are narrow or wide;
+/// the length tells which.
 fn server_message(payload: &[u8]) -> Option<String> {
     let (_modal, rest) = payload.split_first()?;
     let (count, text) = rest.split_first_chunk()?;

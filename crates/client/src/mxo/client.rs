@@ -31,7 +31,7 @@ use super::ClientView;
 pub enum Travel {
     /// The character is in the district.
     Arrived,
-    /// The server has refused, with this text.
+    /// The server refused, with this text.
     Refused(String),
     /// The character did not arrive in time.
     Late,
@@ -48,18 +48,19 @@ pub struct Settings {
     pub key: SessionKey,
     /// The classes and goobjs that the server uses. Default: the built-in ones.
     pub objects: Arc<Objects>,
-    /// Whether the character walks about from the beginning. Default true.
+    /// Whether the character starts walking about as soon as it has arrived. Default true.
     pub walks: bool,
     /// The time between two steps. Default 100 ms.
     pub step: Duration,
-    /// How long the server may take to answer and to admit the client. Default 30 s.
+    /// How long the server may take to reply and to admit the client. Default 30 s.
     pub setup_time: Duration,
     /// A simulated bad network between client and server. Default: none.
     pub conditions: Option<Conditions>,
 }
 
 impl Settings {
-    /// The defaults: session 1 with the well-known key, which a server on this machine uses, too.
+    /// The default settings: session 1 with the well-known key, which a server on the same machine
+    /// uses, too.
     #[must_use]
     pub fn new(uid: u64) -> Self {
         let key = core::array::from_fn(|at| u8::try_from(at).unwrap_or(0));
@@ -86,7 +87,7 @@ pub enum ConnectError {
     /// The operating system cannot supply random numbers.
     #[error("cannot get random numbers: {0}")]
     Random(getrandom::Error),
-    /// The server did not answer the hello or did not admit the client.
+    /// The server did not reply to the hello or did not admit the client.
     #[error(
         "the server does not answer ({0}); check that it is running with this session ID and key, \
         and has room for one more client from this address"
@@ -134,14 +135,14 @@ impl Client {
                 Err(ConnectError::NoAnswer(NO_ANSWER)) if start.elapsed() < config.setup_time => {}
                 entered => return entered,
             }
-            // The next attempt loses different datagrams.
+            // Make the next attempt lose different datagrams.
             if let Some(conditions) = &mut config.conditions {
                 conditions.seed = conditions.seed.wrapping_add(1 << 32);
             }
         }
     }
 
-    /// Makes one attempt to enter, within this time.
+    /// Makes one attempt to enter, and gives up after `patience`.
     async fn try_connect(
         server: &[SocketAddr],
         config: &Settings,
@@ -169,8 +170,8 @@ impl Client {
         client.admitted(patience).await
     }
 
-    /// Enters a world over a socket that is connected to its server, in one attempt. The simulated
-    /// network of the settings is not used.
+    /// Makes one attempt to enter a world, over a socket that is already connected to the world's
+    /// server. Ignores the simulated network in the settings.
     ///
     /// # Errors
     /// [`ConnectError::Random`], [`ConnectError::NoAnswer`].
@@ -181,7 +182,7 @@ impl Client {
         client.admitted(config.setup_time).await
     }
 
-    /// Starts to drive a connection.
+    /// Starts the task that drives a connection.
     fn drive(
         socket: impl Datagrams,
         config: &Settings,
@@ -231,7 +232,7 @@ impl Client {
         self.uid
     }
 
-    /// Gives `read` access to what the client sees.
+    /// Calls `read` with what the client sees.
     pub fn with_view<R>(&self, read: impl FnOnce(&mut ClientView) -> R) -> R {
         read(&mut self.state.view())
     }
@@ -280,9 +281,9 @@ impl Client {
         self.send(Emote { emote, target: 0 })
     }
 
-    /// Goes to a district through a hardline and waits at most this long for the character to
-    /// arrive. A server refuses with a text message: if one arrives, and the character does not
-    /// leave within three seconds, the wait ends.
+    /// Travels to a district through a hardline and waits at most this long for the character to
+    /// arrive. A server refuses by sending a text message: if one arrives and the character does
+    /// not leave its district within three seconds, the wait ends.
     ///
     /// # Errors
     /// None in practice.
@@ -322,8 +323,8 @@ impl Client {
     }
 
     /// Jacks out: asks the server to let the character go, which takes a few seconds, and waits
-    /// until the connection has ended. Moving cancels it, so the character stops walking. If the
-    /// future is dropped before it completes, the character can walk again.
+    /// until the connection has ended. Moving cancels the request, so the character stops walking.
+    /// If the future is dropped before it completes, the character can walk again.
     ///
     /// # Errors
     /// None in practice.
@@ -335,15 +336,15 @@ impl Client {
 
     fn send(&self, message: impl Into<ClientRpc<'static>>) -> worldwire_core::Result<()> {
         let message = message.into().encode()?;
-        // The message is lost if too many are waiting. The end of the connection is reported
-        // elsewhere.
+        // The message is dropped if too many are waiting. If the connection has ended, that is
+        // reported elsewhere.
         let _ = self.state.said.try_send(message);
         Ok(())
     }
 
-    /// Leaves the world. Waits up to two seconds for the server to acknowledge it. UDP has no
-    /// connection close: a server that misses the message, or does not support it, times the client
-    /// out.
+    /// Leaves the world. Waits up to two seconds for the server to acknowledge this. UDP cannot
+    /// close a connection: a server that misses the message, or does not support it, times the
+    /// client out.
     pub async fn leave(mut self) -> End {
         let _ = self.state.leaves.send(true);
         self.ended().await
@@ -365,16 +366,16 @@ struct ClientApplication {
     says: mpsc::Receiver<RpcMessage<'static>>,
     steps: tokio::time::Interval,
     leaves: watch::Receiver<bool>,
-    /// When the client began to leave.
+    /// When the client started to leave.
     leaving: Option<Instant>,
     /// Whether the server has let the character go.
     has_left: bool,
 }
 
-/// How long one attempt to connect may take. A server gives up on a client whose datagrams are all
+/// How long one attempt to connect may take. A server gives up on a client if all datagrams are
 /// lost for a few seconds; then a new attempt is needed.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
-/// The server did not answer in time.
+/// The server did not reply in time.
 const NO_ANSWER: End = End::Closed(CloseReason::Timeout(Timer::Setup));
 
 /// How long to wait for the acknowledgement of the leave message and how often to check for it.
@@ -383,19 +384,19 @@ const LEAVE_POLL: Duration = Duration::from_millis(10);
 
 /// How often to check whether the character has arrived in another district.
 const ARRIVAL_POLL: Duration = Duration::from_millis(20);
-/// How long after a text message from the server the character may still leave. A text message that
-/// is not a refusal must not end the wait, even on a bad network.
+/// How long the wait continues after a text message from the server. A text message that is not a
+/// refusal must not end the wait, even on a bad network.
 const REFUSAL_TIME: Duration = Duration::from_secs(3);
-/// A message without a known layout: the character leaves a district.
+/// A message that says that the character leaves a district. Its layout is unknown.
 const LEAVE_WORLD: u16 = 0x8107;
 
-/// How many RPC messages can wait to be sent.
+/// The maximum number of RPC messages that can wait to be sent.
 const SAID: usize = 64;
 
 /// The size of a section without operations.
 const EMPTY: usize = SectionWriter::FRAME;
 
-/// What the application wakes up for.
+/// The reasons for the application to wake up.
 enum Wake {
     Step,
     Say(RpcMessage<'static>),
@@ -428,7 +429,7 @@ impl ClientApplication {
 }
 
 impl ClientApplication {
-    /// Answers an RPC message.
+    /// Replies to an RPC message.
     fn answer(&mut self, body: &[u8], sender: &mut Sender) {
         if RpcMessage::of(body).opcode() == LEAVE_WORLD {
             self.state.view().depart();
@@ -451,7 +452,7 @@ impl ClientApplication {
     }
 }
 
-/// Sends an answer. If that fails, the server waits for the answer until the client times out.
+/// Sends a reply. If that fails, the server waits for the reply until it times the client out.
 fn respond(answer: ClientRpc<'static>, sender: &mut Sender) {
     if let Ok(answer) = answer.encode() {
         let _ = sender.send(&answer);
@@ -471,7 +472,7 @@ impl Application<Connection> for ClientApplication {
                     let mut view = self.state.view();
                     // The view counts unreadable sections.
                     let _ = view.receive(piece.bytes);
-                    // The server first sends an empty section to see whether the client answers,
+                    // The server first sends an empty section to see whether the client replies,
                     // then the world. The world may be unreadable.
                     if piece.bytes.len() > EMPTY {
                         self.state.is_in.send_replace(true);
@@ -499,12 +500,12 @@ impl Application<Connection> for ClientApplication {
     async fn notice(&mut self, wake: Wake, sender: &mut Sender) -> Flow {
         match wake {
             Wake::Step => {
-                // If it cannot be sent now, it is sent with the next step.
+                // If the movement cannot be sent now, it is sent with the next step.
                 let _ = self.state.view().step(sender);
                 Flow::Continue(())
             }
             Wake::Say(message) => {
-                // Dropped if too much is unacknowledged.
+                // The message is dropped if too much is unacknowledged.
                 let _ = sender.send(&message);
                 Flow::Continue(())
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-/// A view that differs from what it should be.
+/// A difference between a client's view and the server's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Difference {
@@ -38,13 +38,13 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Compares two lists of views, in the JSON of
-/// [`Replica::write_json`](worldwire_mxo::replica::Replica::write_json): what the server says the
-/// client should see, and what it sees. Lists at most `most` differences.
+/// Compares two lists of views in the JSON that
+/// [`Replica::write_json`](worldwire_mxo::replica::Replica::write_json) writes: what the client
+/// should see according to the server, and what it sees. Lists at most `most` differences.
 ///
-/// Ignores the time that a server appends to positions of the client's own view; the initial
+/// Ignores the time that a server appends to positions in the client's own view; the initial
 /// position of an object that moves, because it depends on when the view was created; and scripts,
-/// such as emotes, which are seen only by clients that are present at that moment.
+/// such as emotes, which only clients that are present at that moment see.
 #[must_use]
 pub fn compare(wanted: &Json, found: &Json, most: usize) -> Vec<Difference> {
     let (wanted, found) = (by_id(wanted), by_id(found));

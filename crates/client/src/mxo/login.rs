@@ -1,4 +1,4 @@
-//! Logins: at the auth server for a ticket, and at the margin server for a session.
+//! Logins: to the auth server for a ticket, and to the margin server for a session.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,14 +20,14 @@ use worldwire_mxo::login::{
 use worldwire_mxo::types::{Array, Str};
 use worldwire_net::{Application, Clock, Driver, End, Flow, tcp};
 
-/// How many reports from the margin server can wait.
+/// The maximum number of reports from the margin server that can wait.
 const QUEUE: usize = 256;
 
 /// Why a client could not log in or use its session.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoginError {
-    /// No connection to a server.
+    /// The client could not connect to a server.
     #[error("cannot connect to {server}: {}", worldwire_net::reason(.error))]
     Connect {
         /// The server's address.
@@ -38,13 +38,13 @@ pub enum LoginError {
     /// The operating system cannot supply random numbers.
     #[error("cannot get random numbers: {0}")]
     Random(#[from] getrandom::Error),
-    /// The server did not answer in time.
+    /// The server did not reply in time.
     #[error("the server does not answer")]
     NoAnswer,
     /// The server closed the connection.
     #[error("the connection ended: {0}")]
     Ended(End),
-    /// The server refused the login or cannot be trusted.
+    /// The server refused the login, or it cannot be trusted.
     #[error("{0}")]
     Refused(LoginRefusal),
     /// The server refused a request about a character.
@@ -55,7 +55,7 @@ pub enum LoginError {
     Value(#[from] worldwire_core::Error),
 }
 
-/// Logs in at an auth server.
+/// Logs in to an auth server.
 ///
 /// # Errors
 /// See [`LoginError`].
@@ -67,7 +67,7 @@ pub async fn log_in(
     log_in_over(dial(server, patience).await?, config, patience).await
 }
 
-/// Logs in over a stream to an auth server.
+/// Logs in to an auth server, over any stream.
 ///
 /// # Errors
 /// See [`LoginError`].
@@ -88,7 +88,7 @@ pub async fn log_in_over(
     }
 }
 
-/// A session at a margin server. It ends when this is dropped, and its character then leaves the
+/// A session on a margin server. Dropping this ends the session, and its character then leaves the
 /// world.
 #[derive(Debug)]
 pub struct Margin {
@@ -112,7 +112,7 @@ impl Margin {
         Self::over(dial(server, patience).await?, ticket, patience).await
     }
 
-    /// Opens a session over a stream to a margin server.
+    /// Opens a session on a margin server, over any stream.
     ///
     /// # Errors
     /// See [`LoginError`].
@@ -149,7 +149,8 @@ impl Margin {
     /// Creates a character and loads it. Returns its ID.
     ///
     /// # Errors
-    /// [`LoginError::Denied`] if the name is taken or not allowed, or the account has no room.
+    /// [`LoginError::Denied`] if the name is taken or not allowed, or the account has no room for
+    /// another character.
     pub async fn create(
         &mut self,
         handle: &str,
@@ -161,11 +162,11 @@ impl Margin {
         Ok(id)
     }
 
-    /// Reserves a name for a new character. [`create`](Self::create) does so, too. Returns the
+    /// Reserves a name for a new character. [`create`](Self::create) does this, too. Returns the
     /// character's ID.
     ///
     /// # Errors
-    /// Those of [`create`](Self::create).
+    /// The same as those of [`create`](Self::create).
     pub async fn claim(&mut self, handle: &str) -> Result<u64, LoginError> {
         self.command(Command::Claim(Str::new(handle)?)).await?;
         match self.next().await? {
@@ -179,7 +180,7 @@ impl Margin {
     /// Loads a character. Returns its parts.
     ///
     /// # Errors
-    /// [`LoginError::Denied`] if it is in use, or another account's.
+    /// [`LoginError::Denied`] if it is in use or belongs to another account.
     pub async fn load(&mut self, id: u64) -> Result<Vec<LoadCharacterReply<'static>>, LoginError> {
         self.command(Command::Load(id)).await?;
         self.loaded().await
@@ -188,7 +189,7 @@ impl Margin {
     /// Deletes a character.
     ///
     /// # Errors
-    /// [`LoginError::Denied`] if it is in use, or another account's.
+    /// [`LoginError::Denied`] if it is in use or belongs to another account.
     pub async fn delete(&mut self, id: u64) -> Result<(), LoginError> {
         self.command(Command::Delete(id)).await?;
         match self.next().await? {
@@ -251,8 +252,8 @@ impl Margin {
     }
 }
 
-/// A character for tests and load generation: of everything that a player chooses, it has only the
-/// names.
+/// A character for tests and load generation. Only its names are set; all other choices that a
+/// player would make are 0.
 ///
 /// # Errors
 /// A value error for names that the protocol cannot carry.
@@ -290,7 +291,7 @@ fn checked(status: LoginStatus) -> Result<(), LoginError> {
     if status.is_success() { Ok(()) } else { Err(LoginError::Denied(status)) }
 }
 
-/// The error for a reply that the client has not requested.
+/// The error for a reply that does not belong to any request of the client.
 fn unexpected(report: &MarginClientAction) -> LoginError {
     tracing::debug!(?report, "unexpected reply");
     LoginError::Refused(LoginRefusal::OutOfOrder { opcode: 0 })
@@ -322,10 +323,10 @@ fn open(
     Ok((connection, driver, random))
 }
 
-/// Servers are silent for as long as their client is in the game.
+/// Servers send nothing while the client is in the game.
 const MAX_IDLE_TIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// A task that ends with its handle.
+/// A task that is aborted when this handle is dropped.
 #[derive(Debug)]
 struct AbortOnDrop(JoinHandle<End>);
 
@@ -346,7 +347,7 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Drives the login at an auth server.
+/// Drives a login to an auth server.
 struct AuthApplication {
     client: AuthClient,
     outcome: mpsc::Sender<Result<LoginTicket, LoginRefusal>>,
@@ -402,7 +403,7 @@ enum Command {
     Load(u64),
 }
 
-/// Drives a session at a margin server.
+/// Drives a session on a margin server.
 struct MarginApplication {
     client: MarginClient,
     commands: mpsc::Receiver<Command>,

@@ -1,4 +1,4 @@
-//! A client for worlds of The Matrix Online, whose character walks around.
+//! A client for worlds of The Matrix Online. Its character walks around.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -15,11 +15,11 @@
 //! # }
 //! ```
 //!
-//! * [`log_in`] and [`Margin`]: a login at the auth server, and a session with characters at the margin
-//!   server. A world without logins needs neither;
+//! * [`log_in`] and [`Margin`]: a login to the auth server, and a session with characters on the
+//!   margin server. A world without logins needs neither;
 //! * [`Client`]: a connection to a world, over UDP;
 //! * [`ClientView`]: the world as the client sees it, and the walk of its character, without I/O;
-//! * [`compare`]: compares what a client sees with what the server says it should see.
+//! * [`compare`]: compares what a client sees with what it should see according to the server.
 
 mod client;
 mod compare;

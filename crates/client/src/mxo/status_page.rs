@@ -29,10 +29,10 @@ pub enum StatusPageError {
         /// The operating system's error.
         error: std::io::Error,
     },
-    /// The server did not answer in time.
+    /// The server did not reply in time.
     #[error("the status page at {0} does not answer")]
     Silent(SocketAddr),
-    /// The server replied with an error: the beginning of its text.
+    /// The server replied with an error.
     #[error("the status page at {address} replied: {text}")]
     Refused {
         /// The page's address.
@@ -40,21 +40,21 @@ pub enum StatusPageError {
         /// The beginning of the reply.
         text: String,
     },
-    /// The server sent an unexpected answer.
+    /// The server sent an unexpected reply.
     #[error("the status page at {address}: wanted {wanted}, found {found}")]
     Answer {
         /// The page's address.
         address: SocketAddr,
-        /// What the answer should contain.
+        /// What the reply should contain.
         wanted: &'static str,
-        /// The beginning of the answer.
+        /// The beginning of the reply.
         found: String,
     },
 }
 
-/// How long an answer may take.
+/// How long a reply may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The maximum size of an answer.
+/// The maximum size of a reply.
 const MAX_BYTES: u64 = 64 << 20;
 
 impl ExpectedViews {
@@ -74,7 +74,7 @@ impl ExpectedViews {
     }
 }
 
-/// Sends a request and returns the body of the answer. Any status other than 200 is an error.
+/// Sends a request and returns the body of the reply. Any status other than 200 is an error.
 pub async fn query(
     address: SocketAddr,
     method: &str,

@@ -18,9 +18,9 @@ use worldwire_mxo::types::Value;
 const ROAM: f32 = 3_000.0;
 /// The length of a step.
 const STRIDE: f32 = 18.0;
-/// On average, a character turns once in this many steps.
+/// The average number of steps between two turns.
 const TURNS: u64 = 12;
-/// The actions of a standing and of a walking character.
+/// The action codes of a standing and of a walking character.
 const ACTIONS: [u8; 2] = [0, 2];
 
 /// The goobj of players' characters.
@@ -35,13 +35,13 @@ const MAX_HAPPENINGS: usize = 256;
 pub enum Happening {
     /// A text.
     Said {
-        /// How it is shown.
+        /// How the text is displayed.
         scope: ChatScope,
         /// The name of the character that said it; empty for the server.
         handle: String,
         /// The text; empty for a message whose text the game's client contains.
         text: String,
-        /// The number of such a message, or 0.
+        /// The number of that message, or 0.
         message: u32,
     },
     /// A character plays a script, such as an emote.
@@ -133,19 +133,19 @@ impl ClientView {
         }
     }
 
-    /// The views of objects.
+    /// The objects' views.
     #[must_use]
     pub const fn replica(&self) -> &Replica {
         &self.replica
     }
 
-    /// The district that the character is in, once it is there.
+    /// The district that the character is in, once it has arrived there.
     #[must_use]
     pub fn district(&self) -> Option<u32> {
         self.district.filter(|_| self.replica.view(OWN_VIEW).is_some())
     }
 
-    /// The character leaves its district, to load the world of another one.
+    /// Records that the character leaves its district for another one, whose world it then loads.
     pub(super) fn depart(&mut self) {
         self.district = None;
     }
@@ -172,8 +172,8 @@ impl ClientView {
         (self.sections, self.bytes)
     }
 
-    /// The number of oddities in these sections, such as updates of unknown views. A correct server
-    /// causes none.
+    /// The number of irregularities in these sections, such as updates of unknown views. A correct
+    /// server causes none.
     #[must_use]
     pub const fn notices(&self) -> u64 {
         self.notices
@@ -191,7 +191,7 @@ impl ClientView {
         core::mem::take(&mut self.happenings).into_iter()
     }
 
-    /// Handles an RPC message from the server. Only messages that a player would hear have an
+    /// Handles an RPC message from the server. Only messages that a player would notice have an
     /// effect.
     pub fn hear(&mut self, message: &ServerRpc<'_>) {
         let happening = match message {
@@ -274,8 +274,8 @@ impl ClientView {
             self.home = Some(position);
             self.movement = Movement { position: Some(position), time: None, ..*own.movement() };
         } else if read.operations.iter().any(creates_own) {
-            // The server repeats a create with its original position, from before the client's
-            // movement.
+            // When the server repeats a create operation, it has the original position, from before
+            // the client's movement.
             self.has_unsent = true;
         }
         Ok(())
@@ -298,7 +298,7 @@ impl ClientView {
         views.into_iter().filter_map(other).collect()
     }
 
-    /// Handles a report of the connection.
+    /// Handles a report from the connection.
     pub fn handle_news(&mut self, news: &News) {
         match news {
             News::Delivered(number) if self.unacknowledged == Some(*number) => {
@@ -318,7 +318,7 @@ impl ClientView {
     /// Lets the character take a step.
     ///
     /// # Errors
-    /// What [`Sender::send_objects`] returns. The movement is sent with the next step instead.
+    /// Those of [`Sender::send_objects`]. The movement is then sent with the next step instead.
     pub fn step(&mut self, sender: &mut Sender) -> Result<()> {
         let Some(home) = self.home else { return Ok(()) };
         if self.walks {
@@ -398,7 +398,7 @@ const fn is_odd(notice: &Notice) -> bool {
     )
 }
 
-/// A direction, in 256ths of a full turn.
+/// A direction in 256ths of a full turn.
 fn turn(x: f32, z: f32) -> u8 {
     let part = x.atan2(z) / core::f32::consts::TAU * 256.0;
     #[expect(

@@ -53,20 +53,21 @@ pub struct Player {
     pub explorer: u32,
 }
 
-/// The maximum number of players in a login; far more than any server allows.
+/// The maximum number of players in the reply to a login; far more than any server allows.
 const MAX_PLAYERS: usize = 1000;
 
 impl Auth {
     /// Connects. Asks the gatekeeper for the address if the shard's configuration has none. Log in
-    /// before anything else.
+    /// before you make other requests.
     pub async fn connect(shard: &Shard) -> Result<(Self, Notifications)> {
         let (link, notifications) = gatekeeper::connect(shard, Service::Auth).await?;
         Ok((Self { link, build: shard.build }, notifications))
     }
 
-    /// Connects to the server of a [`Notification::ServerAddr`](super::Notification::ServerAddr),
-    /// with the token from it. [Registering](Self::register) this connection then resumes the lost
-    /// connection's session without another login, if the server still has it.
+    /// Connects to the server named by a
+    /// [`Notification::ServerAddr`](super::Notification::ServerAddr), with the token in that
+    /// notification. [Registering](Self::register) this connection then resumes the lost
+    /// connection's session without another login, if the server still has that session.
     pub async fn reconnect(
         shard: &Shard,
         server: Ipv4,
@@ -86,8 +87,8 @@ impl Auth {
     }
 
     /// Sends the client's build and returns the challenge for a login. A server that does not
-    /// accept the build closes the connection. The reply carries no transaction, so make one such
-    /// request at a time.
+    /// accept the build closes the connection. The reply carries no transaction number, so make
+    /// only one such request at a time.
     pub async fn register(&self) -> Result<u32> {
         let request = ClientRegisterRequest { build_id: self.build };
         let message = ClientMessage::from(request).into();
@@ -97,7 +98,7 @@ impl Auth {
         Ok(reply.server_challenge)
     }
 
-    /// Registers and logs in, with the digest that the form of the account name requires.
+    /// Registers and logs in, with the kind of digest that the form of the account name calls for.
     ///
     /// Treats `VaultNodeNotFound` as success, as all clients do for historical reasons. Refusals
     /// include `AuthenticationFailed`, `AccountBanned` and `TooManyFailedLogins`.
@@ -108,8 +109,8 @@ impl Auth {
         .await
     }
 
-    /// Like [`log_in`](Self::log_in), but with the whole password. Clients normally use only its
-    /// first 15 characters; this is for accounts created by a client that does not truncate
+    /// Like [`log_in`](Self::log_in), but with the whole password. Clients normally use only the
+    /// first 15 characters; use this for accounts created by a client that does not truncate
     /// passwords.
     pub async fn log_in_uncut(&self, account: &str, password: &str) -> Result<Login> {
         self.log_in_with(account, |random, challenge| {
@@ -196,13 +197,13 @@ impl Auth {
         self.done(|trans_id| PlayerDeleteRequest { trans_id, player_id }).await
     }
 
-    /// Chooses the player to play; 0 for none. Refusals include `PlayerNotFound` and
+    /// Chooses the player to play as; 0 for none. Refusals include `PlayerNotFound` and
     /// `LoggedInElsewhere`.
     pub async fn set_player(&self, player_id: u32) -> Result<()> {
         self.done(|trans_id| AcctSetPlayerRequest { trans_id, player_id }).await
     }
 
-    /// Sends a request whose reply is only a result.
+    /// Sends a request whose reply contains only a result.
     pub(super) async fn done<M: Into<ClientMessage<'static>>>(
         &self,
         request: impl FnOnce(TransId) -> M,

@@ -14,7 +14,7 @@ use super::games::PlayError;
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The host's name has no address.
+    /// The host name has no address.
     #[error(
         "cannot find the host {host} of the {service} server; check its name and this machine's network"
     )]
@@ -52,7 +52,7 @@ pub enum ClientError {
         /// How the connection ended.
         end: End,
     },
-    /// The server answered with an error.
+    /// The server replied with an error.
     #[error("{request}: refused with {}{}", explained(*error), advice(request, *error))]
     Refused {
         /// The request's message.
@@ -60,7 +60,7 @@ pub enum ClientError {
         /// The server's error.
         error: NetError,
     },
-    /// The server did not answer in time.
+    /// The server did not reply in time.
     #[error("{request}: no answer in time")]
     Timeout {
         /// The request's message.
@@ -76,13 +76,13 @@ pub enum ClientError {
         request: &'static str,
         /// How it ended.
         end: End,
-        /// A likely cause, such as keys of another shard.
+        /// A likely cause, such as another shard's keys.
         hint: Option<&'static str>,
     },
-    /// The queue of notifications is full because nobody reads them.
+    /// The queue of notifications is full because nobody is reading them.
     #[error("too many notifications are waiting")]
     Overflow,
-    /// The server answered with a different message.
+    /// The server replied with an unexpected message.
     #[error("{request}: the server sent {found} instead of the reply")]
     Unexpected {
         /// The request's message.
@@ -90,7 +90,7 @@ pub enum ClientError {
         /// The message received instead.
         found: &'static str,
     },
-    /// The server's answer is malformed.
+    /// The server's reply is malformed.
     #[error("{request}: {error}")]
     Malformed {
         /// The request's message.
@@ -106,7 +106,7 @@ pub enum ClientError {
         /// What is wrong with it.
         error: Box<Error>,
     },
-    /// The player cannot do this in a game.
+    /// The player cannot take this action in a game.
     #[error(transparent)]
     Play(#[from] PlayError),
     /// A file differs from its manifest.
@@ -116,7 +116,7 @@ pub enum ClientError {
         name: String,
         /// What the manifest says.
         wanted: String,
-        /// What was received.
+        /// What the client received.
         found: String,
     },
     /// A file cannot be written.

@@ -38,8 +38,8 @@ impl Files {
     /// Lists the files of a group: `External`, `ThinExternal`, ..., or the name of an age.
     ///
     /// # Errors
-    /// Refusals include `FileNotFound` and `OldBuildId`. Malformed when the list is unreadable or
-    /// does not have the number of files that the reply states.
+    /// Refusals include `FileNotFound` and `OldBuildId`. [`Malformed`](ClientError::Malformed) if
+    /// the list is unreadable or does not contain as many files as the reply states.
     pub async fn manifest(&self, group: &str) -> Result<Vec<ManifestEntry<'static>>> {
         let reply = ask!(self.link, file::ManifestRequest {
             group: group.into(), build_id: self.build
@@ -58,12 +58,12 @@ impl Files {
         Ok(manifest.0)
     }
 
-    /// Downloads a file by its name on the server, passing each piece to `take` together with the
-    /// sink that it returned last. Every piece states the total size, which must not change. Returns
-    /// the total and the sink.
+    /// Downloads a file by its name on the server. Passes each piece to `take`, together with the
+    /// sink that `take` returned for the piece before. Every piece states the total size, which
+    /// must not change. Returns the total size and the sink.
     ///
     /// # Errors
-    /// Refusals, time-outs, errors from `take`, and a file longer than stated or than `most`.
+    /// Refusals, time-outs, errors from `take`, and files longer than stated or than `most`.
     pub async fn download<S, F: Future<Output = Result<S>>>(
         &self,
         name: &str,

@@ -26,12 +26,12 @@ pub struct Summary {
     pub bytes: u64,
 }
 
-/// A file of a manifest that is up to date.
+/// A file in a manifest that is now up to date.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstalledFile {
     /// Its path, relative to the directory.
     pub path: PathBuf,
-    /// The bytes downloaded; `None` if the file was already up to date.
+    /// The number of bytes downloaded; `None` if the file was already up to date.
     pub downloaded: Option<u32>,
 }
 
@@ -40,7 +40,7 @@ pub struct InstalledFile {
 ///
 /// # Errors
 /// Refusals, names that lead out of the directory, files that do not match the manifest, and I/O
-/// errors. Files installed before the error stay.
+/// errors. Files installed before the error are kept.
 pub async fn update(
     files: &Files,
     group: &str,
@@ -93,7 +93,7 @@ fn relative(name: &str) -> Result<PathBuf> {
     Ok(path.to_path_buf())
 }
 
-/// Updates one file. Returns the bytes downloaded, or `None` if the file was up to date.
+/// Updates one file. Returns the number of bytes downloaded, or `None` if the file was up to date.
 async fn place(
     files: &Files,
     entry: &ManifestEntry<'static>,
@@ -172,7 +172,7 @@ fn hex(sum: Md5) -> String {
     text
 }
 
-/// The sum of a file, if it exists with this length.
+/// The checksum of a file, if it exists and has this length.
 fn sum_of(path: &Path, length: u64) -> io::Result<Option<Sum>> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() && metadata.len() == length => {}
@@ -197,8 +197,8 @@ fn copy(mut from: impl Read, to: &mut impl io::Write) -> io::Result<Sum> {
     }
 }
 
-/// Unpacks up to `most` bytes and detects whether there are more. Like gzip, ignores trailing
-/// bytes that are not a gzip stream; the sum proves that the file is complete.
+/// Unpacks up to `most` bytes and detects whether there are more. Like gzip, ignores trailing bytes
+/// that are not a gzip stream; the checksum proves that the file is complete.
 fn unpack(packed: impl BufRead, most: u64, to: &mut impl io::Write) -> io::Result<Sum> {
     let mut unpacked = MultiGzDecoder::new(packed);
     let mut found = copy((&mut unpacked).take(most), to)?;
@@ -208,7 +208,7 @@ fn unpack(packed: impl BufRead, most: u64, to: &mut impl io::Write) -> io::Resul
     Ok(found)
 }
 
-/// Creates a temporary file next to its target, with missing directories. Refuses symbolic links
+/// Creates a temporary file next to its target, and any missing directories. Refuses symbolic links
 /// that lead out of the root.
 fn begin(root: &Path, path: &Path) -> Result<(PathBuf, NamedTempFile)> {
     let mut parent = root.to_owned();
@@ -301,7 +301,7 @@ mod tests {
             ([&one[..], b"\0\0\0"].concat(), 3, Some(3)),
             ([&one[..], b"a note"].concat(), 3, Some(3)),
             ([&one[..], &two[..]].concat(), 6, Some(6)),
-            // Longer and shorter than stated.
+            // One file is longer than stated, the other shorter.
             ([&one[..], &two[..]].concat(), 3, Some(4)),
             (one.clone(), 2, Some(3)),
             (one.clone(), 4, Some(3)),

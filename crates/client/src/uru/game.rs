@@ -35,7 +35,7 @@ pub struct Game {
     player: u32,
 }
 
-/// The page of avatars, which belongs to no age.
+/// The page that avatars are on, which belongs to no age.
 const AVATARS: (i32, u16) = (-6, 1);
 
 impl Game {
@@ -75,7 +75,7 @@ impl Game {
         self.player
     }
 
-    /// The player's avatar in a shape: `male` or `female`.
+    /// The player's avatar with this shape: `male` or `female`.
     #[must_use]
     pub fn avatar(&self, shape: &str) -> Uoid<'static> {
         let name = if shape.eq_ignore_ascii_case("male") { "Male" } else { "Female" };
@@ -92,7 +92,7 @@ impl Game {
         }
     }
 
-    /// The header of this player's messages, with the local time.
+    /// The header for this player's messages, with the local time.
     #[must_use]
     pub fn header(&self, more: NetFlags) -> NetHeader {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -101,7 +101,7 @@ impl Game {
         NetHeader::from_client(time, self.player, more)
     }
 
-    /// Sends a net message. Fails when the message cannot be encoded, or the connection is closed.
+    /// Sends a net message. Fails if the message cannot be encoded or the connection is closed.
     pub async fn send<'m>(&self, message: impl Into<NetMessage<'m>>) -> Result<()> {
         let message: NetMessage<'m> = message.into();
         let buffer = encoded(&message)?;
@@ -121,8 +121,8 @@ impl Game {
         Ok(())
     }
 
-    /// Performs a client's arrival: shows the avatar, and requests the members and the age's state.
-    /// Returns once the server has sent all of it.
+    /// Arrives as a game client does: shows the avatar, and requests the members and the age's
+    /// state. Returns once the server has sent all of these.
     ///
     /// # Errors
     /// A malformed message from the server, a time-out, or a closed connection.
@@ -217,7 +217,7 @@ impl Game {
     /// The message that tells others which movement keys are pressed.
     pub fn keys(&self, keys: InputState) -> Result<GameMessage<'static>> {
         let mut message = message_header();
-        // The flags of the net message repeat this one.
+        // The net message's flags repeat this one.
         message.bcast_flags = message.bcast_flags | BroadcastFlags::NetUseRelevanceRegions;
         let pressed = AvatarInputStateMsg { message, state: keys };
         self.game_message(&pressed.into(), NetFlags::UseRelevanceRegions)
@@ -238,7 +238,7 @@ impl Game {
 
     /// The message that tells others where the avatar is. Servers may drop it for players who are
     /// too far away or read too slowly. `None` if the shard has no `avatarPhysical` descriptor.
-    /// Fails when the descriptor's `position` is not three numbers.
+    /// Fails if the descriptor's `position` is not three numbers.
     pub fn position(
         &self,
         shape: &str,
@@ -276,7 +276,8 @@ impl Game {
         }
     }
 
-    /// Requests or releases the lock of an object. A request is answered with [`SceneEvent::Lock`].
+    /// Requests or releases the lock on an object. The reply to a request is a
+    /// [`SceneEvent::Lock`].
     pub async fn lock(&self, object: Uoid<'static>, request: bool) -> Result<()> {
         self.send(TestAndSet {
             header: self.header(NetFlags(0)),

@@ -22,7 +22,8 @@ impl Gatekeeper {
         &self.0
     }
 
-    /// Asks for the file server: a host with an optional `:port`; see [`Shard::host_and_port`].
+    /// Asks for the file server. Returns a host with an optional `:port`; see
+    /// [`Shard::host_and_port`].
     pub async fn file_server(&self) -> Result<String> {
         let reply = ask!(self.0, gatekeeper::FileSrvIpAddressRequest {
             is_patcher: 0
@@ -30,7 +31,8 @@ impl Gatekeeper {
         Ok(reply.address.to_text())
     }
 
-    /// Asks for the auth server: a host with an optional `:port`; see [`Shard::host_and_port`].
+    /// Asks for the auth server. Returns a host with an optional `:port`; see
+    /// [`Shard::host_and_port`].
     pub async fn auth_server(&self) -> Result<String> {
         let reply = ask!(self.0, gatekeeper::AuthSrvIpAddressRequest {} => AuthSrvIpAddressReply)?;
         Ok(reply.address.to_text())

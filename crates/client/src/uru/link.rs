@@ -57,9 +57,9 @@ enum Command {
     Close,
 }
 
-/// The length of the queues of outgoing requests and of one request's replies.
+/// The capacity of the queue of outgoing requests, and of the queue of one request's replies.
 const QUEUE: usize = 64;
-/// Random bytes are invalid for one connection in 2^500, so a few attempts are enough.
+/// The random bytes are invalid for one connection in 2^500, so a few attempts are enough.
 const TRIES: usize = 4;
 
 #[derive(Debug, Default)]
@@ -93,7 +93,8 @@ impl Shared {
             (None, true) => ClientError::Overflow,
             (None, false) => {
                 let end = state.end.clone().unwrap_or(End::Application);
-                // A fault says more about the keys.
+                // If the connection ended with a fault, the fault itself says more about the keys
+                // than this hint.
                 let is_other = state.is_unanswered && matches!(end, End::Closed(_) | End::Lost);
                 ClientError::Closed { request, end, hint: is_other.then_some(OTHER_KEYS) }
             }
@@ -105,7 +106,7 @@ impl Link {
     /// Connects to a service of a shard and waits until the connection is set up.
     ///
     /// # Errors
-    /// When no host is known, the server cannot be reached, or it closes the connection during
+    /// Fails if no host is known, the server cannot be reached, or it closes the connection during
     /// setup.
     pub async fn connect(shard: &Shard, service: Service) -> Result<(Self, Notifications)> {
         let name = service.name();
@@ -172,11 +173,11 @@ impl Link {
         self.service
     }
 
-    /// Sends a message that has no reply. Fails when a string is too long or the connection is
+    /// Sends a message that has no reply. Fails if a string is too long or the connection is
     /// closed.
     pub async fn send(&self, message: impl Into<Message<'static>>) -> Result<()> {
         let message = message.into();
-        // Encode here: nothing would report an error later.
+        // Encode the message here: later, nothing would report an error.
         let request = message.name();
         message
             .to_bytes()
@@ -184,7 +185,7 @@ impl Link {
         self.submit(message, None).await
     }
 
-    /// Sends a request with a new transaction.
+    /// Sends a request in a new transaction.
     pub async fn begin<M: Into<Message<'static>>>(
         &self,
         request: impl FnOnce(TransId) -> M,
@@ -290,7 +291,8 @@ impl Link {
         sent.map_err(|_| self.shared.failure(request))
     }
 
-    /// A new transaction: not 0, which means "no transaction", and without the bit for pings.
+    /// A new transaction number: not 0, which means "no transaction", and without the bit for
+    /// pings.
     fn fresh(&self) -> u32 {
         loop {
             let id = self.shared.next.fetch_add(1, Ordering::Relaxed).wrapping_add(1) & !OWN_PING;
@@ -351,7 +353,7 @@ impl Transaction {
         self.request
     }
 
-    /// The request's transaction.
+    /// The request's transaction number.
     #[must_use]
     pub fn trans_id(&self) -> TransId {
         match self.key {
@@ -378,8 +380,9 @@ struct Messenger {
 }
 
 impl Messenger {
-    /// Delivers a reply to its transaction. A slow caller holds up the server, but its commands are
-    /// still accepted, since it may need to send an acknowledgement first.
+    /// Delivers a reply to its transaction. A caller that reads slowly holds up the server. Its
+    /// commands are still accepted, because it may need to send an acknowledgement before it reads
+    /// on.
     async fn reply(&mut self, key: Key, message: Message<'static>) {
         let waiting = self.shared.state().pending.get(&key).cloned();
         let Some(waiting) = waiting else { return };
@@ -389,7 +392,7 @@ impl Messenger {
                     if let Ok(room) = room {
                         room.send(Ok(message));
                     }
-                    // Otherwise the transaction was dropped, and the reply with it.
+                    // Otherwise, the transaction was dropped, and the reply is dropped, too.
                     return;
                 }
                 Some(command) = self.commands.recv() => self.deferred.push_back(command),

@@ -14,7 +14,7 @@ use super::net_buffer::NetBuffer;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Notification {
-    /// A client saved a node, possibly this one.
+    /// A client saved a node; it may have been this client.
     NodeChanged {
         /// The node.
         node_id: u32,
@@ -26,7 +26,7 @@ pub enum Notification {
         /// The node.
         node_id: u32,
     },
-    /// A node was put below another node.
+    /// A node was added below another node.
     NodeAdded {
         /// The upper node.
         parent_id: u32,
@@ -44,7 +44,7 @@ pub enum Notification {
     },
     /// The server's capabilities.
     ServerCaps(Caps),
-    /// Where and how to reconnect after a lost connection.
+    /// How to reconnect after losing the connection.
     ServerAddr {
         /// The server to reconnect to.
         address: Ipv4,
@@ -58,7 +58,7 @@ pub enum Notification {
     /// A message from the game manager or from a game;
     /// [`PlayerGames`](super::games::PlayerGames) interprets it.
     GameManager(Vec<u8>),
-    /// The server is kicking the client off and will close the connection.
+    /// The server is kicking this client off and will close the connection.
     KickedOff(NetError),
 }
 
@@ -103,8 +103,8 @@ impl Notification {
     }
 }
 
-/// A connection's notifications, in order. Drop this if you do not need them. Otherwise read them:
-/// the connection ends when more than [`MAX_WAITING`](Self::MAX_WAITING) are queued.
+/// A connection's notifications, in order. If you do not need them, drop this; otherwise, read
+/// them: the connection ends when more than [`MAX_WAITING`](Self::MAX_WAITING) are queued.
 #[derive(Debug)]
 pub struct Notifications(pub(super) mpsc::Receiver<Notification>);
 

@@ -9,19 +9,19 @@ use file::server::ServerMessage as File;
 use game::server::ServerMessage as Game;
 use gatekeeper::server::ServerMessage as Gatekeeper;
 
-/// What a request waits for.
+/// The reply that a request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
-    /// A reply with this transaction.
+    /// A reply with this transaction number.
     Transaction(u32),
     /// The echo of a ping.
     Ping(u32),
-    /// The one reply without a transaction.
+    /// The only kind of reply without a transaction number.
     Register,
 }
 
-/// The bit that distinguishes pings requested by a caller from keep-alive pings, which carry a
-/// clock in milliseconds in the same field.
+/// The bit that distinguishes pings that a caller requested from keep-alive pings, which carry the
+/// time in milliseconds in the same field.
 pub(super) const OWN_PING: u32 = 1 << 31;
 
 macro_rules! replies {
@@ -52,8 +52,8 @@ macro_rules! replies {
             })
         }
 
-        /// The result in a message. Servers confuse the numbers of replies that contain only a
-        /// result, and clients match by transaction alone.
+        /// The result in a message. Servers confuse the message numbers of replies that contain
+        /// only a result, and clients match replies by their transaction alone.
         pub(super) fn result(message: &Message<'_>) -> Option<NetError> {
             match message {
                 $($(replies!(@pattern $service $name reply) => Some(reply.result),)*)*

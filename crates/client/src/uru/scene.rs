@@ -24,7 +24,7 @@ pub struct Scene {
     player: u32,
     descriptors: Arc<Descriptors>,
     members: BTreeMap<u32, String>,
-    /// By clone ID and player, unordered.
+    /// Clones by clone ID and player, unordered.
     clones: Vec<Uoid<'static>>,
     states: StateDb,
     classes: SeenClasses,
@@ -32,11 +32,11 @@ pub struct Scene {
     inflater: Inflater,
 }
 
-/// Something that a player sees happen.
+/// An event that a player sees.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SceneEvent {
-    /// A player is in the age.
+    /// A player is in the age, or has just arrived.
     Joined {
         /// The player's number.
         player: u32,
@@ -65,7 +65,7 @@ pub enum SceneEvent {
         object: Uoid<'static>,
         /// Whether it is a player's avatar.
         is_avatar: bool,
-        /// Whether it exists now.
+        /// Whether the clone exists now.
         loaded: bool,
     },
     /// A player's avatar moved.
@@ -87,22 +87,23 @@ pub enum SceneEvent {
         /// The changes; `None` if the descriptor is unknown.
         changes: Option<Vec<StateChange>>,
     },
-    /// The answer to a lock request.
+    /// The reply to a lock request.
     Lock {
         /// The object.
         object: Uoid<'static>,
         /// Whether this player has the lock.
         granted: bool,
     },
-    /// Whether this client is now the group owner, which answers for objects without an owner.
+    /// Whether this client is now the group owner, which is responsible for objects without an
+    /// owner.
     Owner(bool),
-    /// The server has sent the state from before this player's arrival.
+    /// The server has sent all state from before this player's arrival.
     StateComplete,
     /// Any other message.
     Other {
         /// The sender; `None` for the server.
         player: Option<u32>,
-        /// Its class.
+        /// The message's class.
         class: ClassIndex,
         /// The class of the Plasma message in it.
         payload: Option<u16>,
@@ -143,8 +144,8 @@ impl Scene {
         &self.states
     }
 
-    /// The classes of the objects with this name on a page, in ascending order, as far as messages
-    /// have named them. A scene object and its modifiers can share a name.
+    /// The classes of the objects with this name on a page, in ascending order, as far as they are
+    /// known from messages. A scene object and its modifiers can share a name.
     pub fn classes_of(&self, page: SequenceNumber, name: &str) -> impl Iterator<Item = u16> + '_ {
         self.classes.of(page, name)
     }
@@ -158,7 +159,7 @@ impl Scene {
     /// Updates the scene from a notification and returns what the player sees.
     ///
     /// # Errors
-    /// Malformed when a net message is unreadable.
+    /// [`Malformed`](ClientError::Malformed) if a net message is unreadable.
     pub fn apply(&mut self, notification: &Notification) -> Result<Vec<SceneEvent>> {
         let Notification::NetMessage(buffer) = notification else { return Ok(Vec::new()) };
         let malformed = ClientError::malformed("PropagateBuffer");
@@ -265,7 +266,7 @@ impl Scene {
         let never = UnifiedTime { seconds: 0, microseconds: 0 };
         let applied = self.states.apply(&object, &blob, origin, MergePolicy::CLIENT, &never);
         let Ok(stored) = applied else {
-            // An older version, or more states than there is room for.
+            // The descriptor is an older version, or there is no room for more states.
             return Ok(SceneEvent::State { object, descriptor, player, changes: None });
         };
         if is_position && let Some(ids) = object.clone {

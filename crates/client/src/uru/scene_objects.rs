@@ -11,9 +11,9 @@ pub(super) struct SeenClasses {
     objects: HashMap<(SequenceNumber, String), BTreeSet<u16>>,
 }
 
-/// How many objects are remembered. Later ones are not.
+/// The maximum number of objects remembered. Later ones are ignored.
 const MAX_OBJECTS: usize = 65_536;
-/// How many classes are remembered for one name.
+/// The maximum number of classes remembered for one name.
 const MAX_CLASSES: usize = 16;
 
 impl SeenClasses {
@@ -28,8 +28,8 @@ impl SeenClasses {
         }
     }
 
-    /// Records the classes of a message's sender and receivers, unless the message is an answer
-    /// from the server, which repeats the class of the request.
+    /// Records the classes of a message's sender and receivers, unless the message is a reply from
+    /// the server, which only repeats the class in the request.
     pub(super) fn see_ends(&mut self, message: &PlasmaMessage<'_>) {
         let is_answer = matches!(message, PlasmaMessage::ServerReplyMsg(_));
         let Some(header) = message.header().filter(|_| !is_answer) else { return };

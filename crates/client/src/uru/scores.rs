@@ -16,8 +16,9 @@ fn records(
 }
 
 impl Auth {
-    /// Creates a score and returns its number. Type 0 is fixed, 1 accumulative, 2 accumulative with
-    /// negative values. Refusals include `ScoreAlreadyExists` and `ScoreWrongType`.
+    /// Creates a score and returns its number. Type 0 is fixed, 1 is accumulative, and 2 is
+    /// accumulative and may be negative. Refusals include `ScoreAlreadyExists` and
+    /// `ScoreWrongType`.
     pub async fn create_score(
         &self,
         owner_id: u32,
@@ -31,7 +32,7 @@ impl Auth {
         Ok(reply.score_id)
     }
 
-    /// Fetches an owner's scores with this name: one or none.
+    /// Fetches an owner's score with this name, if there is one.
     pub async fn scores(&self, owner_id: u32, name: &str) -> Result<Vec<Score<'static>>> {
         let reply = ask!(self.link(), auth::ScoreGetScores {
             owner_id, game_name: name.into()
@@ -39,8 +40,8 @@ impl Auth {
         records("ScoreGetScores", reply.scores.decode())
     }
 
-    /// Fetches the highest scores with this name, at most `max_scores`: those of one owner, or of
-    /// everyone for owner 0. H'uru servers only.
+    /// Fetches at most `max_scores` of the highest scores with this name: those of one owner or,
+    /// for owner 0, of everyone. H'uru servers only.
     pub async fn high_scores(
         &self,
         owner_id: u32,

@@ -14,7 +14,8 @@ use super::{Auth, ClientError, Result};
 pub struct SecureEntry {
     /// The name, including its directory: `SDL\x.sdl`.
     pub name: String,
-    /// The number of bytes sent. Some servers state the size before encryption.
+    /// The number of bytes that the server sends. Some servers state the size before encryption
+    /// instead.
     pub size: u32,
 }
 
@@ -41,8 +42,8 @@ impl Auth {
     /// server may keep waiting for acknowledgements and send no other file on this connection.
     ///
     /// # Errors
-    /// Refusals include `FileNotFound`. Malformed when a chunk does not start where the previous
-    /// one ended.
+    /// Refusals include `FileNotFound`. [`Malformed`](ClientError::Malformed) if a chunk does not
+    /// start where the previous one ended.
     pub async fn secure_file(&self, name: &str, most: u32) -> Result<Vec<u8>> {
         let request = |trans_id| owned(FileDownloadRequest { trans_id, filename: name.into() });
         let wrong = ClientError::download(name);

@@ -31,9 +31,9 @@ pub struct Shard {
     pub build_type: BuildType,
     /// The client's branch. Default 1.
     pub branch: u32,
-    /// The product. Default: that of all known shards.
+    /// The product. Default: the one that all known shards use.
     pub product: Uuid,
-    /// How long the server may take to answer a request. Default 60 s.
+    /// How long the server may take to reply to a request. Default 60 s.
     pub patience: Duration,
 }
 
@@ -47,12 +47,12 @@ pub enum ShardParseError {
     /// An invalid port.
     #[error("line {line}: Server.Port must be 1 to 65535, not {found}")]
     Port {
-        /// Its line, from 1.
+        /// Its line number, from 1.
         line: usize,
         /// The invalid value.
         found: String,
     },
-    /// Neither a gatekeeper nor an auth server.
+    /// The file names neither a gatekeeper nor an auth server.
     #[error("set Server.Gate.Host or Server.Auth.Host")]
     NoHost,
 }
@@ -105,8 +105,8 @@ impl Shard {
         Ok(shard)
     }
 
-    /// A service's address, if it is known without asking the gatekeeper. The reply to an age
-    /// request names the game server.
+    /// A service's address, if it is known without asking the gatekeeper. For the game server,
+    /// there is none: the reply to an age request names it.
     #[must_use]
     pub fn host(&self, service: Service) -> Option<(&str, u16)> {
         let host = match service {

@@ -27,7 +27,7 @@ pub struct NewAge<'a> {
     pub filename: &'a str,
     /// The instance's name.
     pub instance_name: &'a str,
-    /// The name that its owner gave it.
+    /// The name that the owner gave to the instance.
     pub user_name: &'a str,
     /// The description.
     pub description: &'a str,
@@ -54,16 +54,16 @@ impl<'a> NewAge<'a> {
     }
 }
 
-/// Where an age is hosted.
+/// Where to find a running age instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Age {
-    /// The number of the age's host on the game server, for joining.
+    /// The number of the age's host on the game server, needed to join.
     pub mcp_id: u32,
     /// The instance.
     pub instance: Uuid,
     /// The Age node; 0 for an age without a vault.
     pub node_id: u32,
-    /// The game server's address. Its port is the shard's.
+    /// The game server's address. Use the shard's port.
     pub game_server: Ipv4Addr,
 }
 
@@ -88,9 +88,9 @@ impl Auth {
             .await
     }
 
-    /// Saves the fields that are set; the others keep their values. All interested clients,
-    /// including this one, are notified with the revision. Refusals include `VaultNodeNotFound` and
-    /// `VaultNodeAccessViolation`.
+    /// Saves the fields that are set; the others keep their values. The server notifies all
+    /// interested clients, including this one, of the change and of its revision. Refusals include
+    /// `VaultNodeNotFound` and `VaultNodeAccessViolation`.
     pub async fn save_node(
         &self,
         node_id: u32,
@@ -119,7 +119,7 @@ impl Auth {
     }
 
     /// Finds the nodes that match all fields set in the template. Refusals include
-    /// `InvalidParameter`, for an empty template.
+    /// `InvalidParameter` for an empty template.
     pub async fn find_nodes(&self, template: &VaultNode<'static>) -> Result<Vec<u32>> {
         let node = encoded("VaultNodeFind", template)?;
         Ok(ask!(self.link(), auth::VaultNodeFind { node } => VaultNodeFindReply)?.node_ids.0)
@@ -131,7 +131,7 @@ impl Auth {
     }
 
     /// Finds or creates the Age and AgeInfo nodes of an age instance. Refusals include
-    /// `InvalidParameter`, for an empty file name.
+    /// `InvalidParameter` for an empty file name.
     pub async fn init_age(&self, age: &NewAge<'_>) -> Result<(u32, u32)> {
         let reply = ask!(self.link(), auth::VaultInitAgeRequest {
             age_instance_id: age.instance,
@@ -172,8 +172,8 @@ impl Auth {
         Ok(reply.ages.0)
     }
 
-    /// Makes an age public or private, by its AgeInfo node. The server sends a notification, but no
-    /// reply.
+    /// Makes an age public or private, given its AgeInfo node. The server sends a notification but
+    /// no reply.
     pub async fn set_age_public(&self, age_info_id: u32, public: bool) -> Result<()> {
         let public_ = u8::from(public);
         self.link().send(ClientMessage::from(SetAgePublic { age_info_id, public_ })).await

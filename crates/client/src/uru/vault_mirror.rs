@@ -1,4 +1,4 @@
-//! A local copy of a part of the vault.
+//! A local copy of part of the vault.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
@@ -17,7 +17,7 @@ use super::{Auth, ClientError, Notification, Result};
 pub struct VaultMirror {
     root: u32,
     nodes: BTreeMap<u32, VaultNode<'static>>,
-    /// By parent, in the order received.
+    /// References by parent, in the order received.
     refs: BTreeMap<u32, Vec<NodeRef>>,
     /// The parent and child of every reference.
     edges: HashSet<(u32, u32)>,
@@ -25,15 +25,15 @@ pub struct VaultMirror {
     known: HashSet<u32>,
 }
 
-/// How many requests may be unanswered at a time.
+/// The maximum number of unanswered requests at a time.
 const AT_ONCE: usize = 32;
 
 impl VaultMirror {
     /// Fetches a node and everything below it.
     ///
     /// # Errors
-    /// Refusals include `VaultNodeNotFound`, for the root. Leaves out other nodes that vanish in
-    /// the meantime.
+    /// Refusals include `VaultNodeNotFound` for the root. Other nodes that vanish in the meantime
+    /// are left out.
     pub async fn fetch(auth: &Auth, root: u32) -> Result<Self> {
         let mut mirror = Self {
             root,
@@ -46,7 +46,7 @@ impl VaultMirror {
         Ok(mirror)
     }
 
-    /// The topmost node.
+    /// The root.
     #[must_use]
     pub fn root(&self) -> u32 {
         self.root
@@ -74,7 +74,7 @@ impl VaultMirror {
         self.refs.get(&parent).map_or(&[], Vec::as_slice)
     }
 
-    /// Updates the copy from a notification. Returns whether it was affected.
+    /// Updates the copy from a notification. Returns whether the copy has changed.
     pub async fn apply(&mut self, auth: &Auth, notification: &Notification) -> Result<bool> {
         match *notification {
             Notification::NodeChanged { node_id, .. } if self.known.contains(&node_id) => {

@@ -1,11 +1,11 @@
-//! Tests that need a shard: its ages end and start again.
+//! Tests that need a shard, because its ages end and start again.
 
 use std::time::Duration;
 
 use crate::merging::asked;
 use crate::world::{A, B, World, object, state};
 
-/// While the empty age lingers, it keeps all states; afterwards it keeps only the persistent one.
+/// While the empty age lingers, it keeps all states. Afterwards, only the persistent one is kept.
 #[test]
 fn d_26_and_d_32_an_empty_age_lingers_and_then_keeps_persistent_state() {
     let mut world = World::new();

@@ -1,5 +1,5 @@
-//! Runs the age tests of `worldwire-uru` over sockets: the same scenes, with clients of a real
-//! shard instead of scripted ones.
+//! Runs the age tests of `worldwire-uru` over sockets: the same scenes, but with clients of a real
+//! shard instead of scripted clients.
 //!
 //! | decisions | test |
 //! | --- | --- |
@@ -11,10 +11,10 @@
 //! | 26, 32, 39 | `lasting` |
 //! | 29, 33, 34, 35 | `ages` and `siege` of `worldwire-server` |
 //!
-//! Parts of two decisions are not visible over sockets. Decision 19, that a member who was silent
-//! for two minutes does not become the owner: a shard closes connections that are silent for 45
-//! seconds. Decision 6, that payloads of unknown classes are dropped if all classes must be known:
-//! shards have no such option.
+//! Parts of two decisions are not visible over sockets. Decision 19 says that a member who has been
+//! silent for two minutes does not become the owner, but a shard closes connections that are silent
+//! for 45 seconds. Decision 6 says that payloads of unknown classes are dropped if all classes must
+//! be known, but shards have no such option.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]

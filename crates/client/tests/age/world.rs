@@ -155,7 +155,7 @@ impl Running {
         });
         let server = server.await.unwrap();
         let vault = server.vault().clone();
-        // Administrators are marked on the account.
+        // A flag on the account marks administrators.
         let lines: Vec<String> = dump
             .iter()
             .map(|line| {
@@ -206,7 +206,7 @@ impl World {
         Self::with(Config::default(), "Fern")
     }
 
-    /// Joins an age; an error is the result in the reply.
+    /// Joins an age. The error is the result code in the reply.
     pub(crate) fn try_join(&mut self, age: usize, player: u32) -> Result<(), NetError> {
         let (config, name, admins) = (&self.config, &self.name, &self.admins);
         if self.running.is_none() {
@@ -220,7 +220,7 @@ impl World {
             let (auth, _) = Auth::connect(shard).await.unwrap();
             let login = loop {
                 match auth.log_in(&player.to_string(), PASSWORD).await {
-                    // Time was advanced while the database was busy.
+                    // The time advanced while the database was busy.
                     Err(error) if error.net_error() == Some(NetError::TimeoutOdbc) => {
                         tokio::time::sleep(SHORT).await;
                     }
@@ -298,7 +298,7 @@ impl World {
                 tokio::time::pause();
                 tokio::time::advance(hop).await;
                 tokio::time::resume();
-                // Due work takes some real time.
+                // Work that is due takes some real time.
                 tokio::time::sleep(Duration::from_millis(10)).await;
             });
             self.settle_all();
@@ -322,7 +322,7 @@ impl World {
         self.inboxes.clear();
     }
 
-    /// A state with some integers set, as a blob.
+    /// A state with these integers set, as a blob.
     pub(crate) fn blob(&self, name: &str, version: u16, values: &[(&str, i32)]) -> Vec<u8> {
         blob(&self.descriptors, name, version, values)
     }
@@ -332,7 +332,8 @@ impl World {
         self.blob("lever", 1, &[("place", place)])
     }
 
-    /// Whether a packet is the message as sent, but with the server's time and the true sender.
+    /// Whether a packet is the message that was sent, except for the server's time and the true
+    /// sender.
     pub(crate) fn is_forwarded(&self, packet: &Got, sent: &[u8], sender: u32) -> bool {
         let message = packet.decode().unwrap();
         let time = message.header().and_then(|header| header.time_sent.clone()).unwrap();
@@ -342,7 +343,7 @@ impl World {
         packet.bytes() == wanted
     }
 
-    /// Whether a time is about now; it may have been advanced by a few minutes.
+    /// Whether a time is close to now; the test may have advanced it by a few minutes.
     pub(crate) fn is_now(&self, time: &UnifiedTime) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
         now.abs_diff(time.seconds.into()) < 300
@@ -356,7 +357,7 @@ impl World {
         self.settle(player, 0);
     }
 
-    /// The instance is in another task, out of reach.
+    /// Another task owns the instance, so the test cannot reach it.
     pub(crate) fn inside(&self, _: impl FnOnce(&Instance)) {}
 }
 
@@ -388,7 +389,7 @@ impl Visitor {
         }
     }
 
-    /// Waits until the age has handled everything sent so far: it answers in order, and this
+    /// Waits until the age has handled everything sent so far. The age replies in order, and this
     /// function asks for one more member list than the `lists` that are already on their way.
     async fn settle(&mut self, mut lists: usize) -> Vec<Got> {
         let header = self.game.header(NetFlags::IsSystemMessage);

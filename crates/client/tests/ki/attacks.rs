@@ -119,13 +119,13 @@ async fn malformed_bytes_close_only_their_own_connection() {
         assert!(matches!(end, Ok(Ok(End::Fault { .. }))), "{bytes:02x?}: {end:?}");
         watcher.ping().await.unwrap();
     }
-    // Half a frame, then silence.
+    // A client sends half a frame and then nothing more.
     let (mut stream, end) = stage.stream();
     stream.write_all(&[0x0d, 0xf0, 8]).await.unwrap();
     stream.shutdown().await.unwrap();
     let end = end.await.unwrap();
     assert!(matches!(end, End::Closed(CloseReason::Remote)), "{end}");
-    // Many connections that stay silent.
+    // Many connections that never send anything.
     let silent: Vec<_> = (0..500).map(|_| stage.stream()).collect();
     assert_eq!(stage.door.0.sessions(), 501);
     sleep(Duration::from_secs(20)).await;
@@ -148,7 +148,7 @@ async fn a_client_that_requests_without_reading_is_disconnected() {
     let flood = [0x0d, 0xf0, 8, 0, 0, 0, 0, 0, 1, 1, 4, 0].repeat(1000);
     let flooding = async { while stream.write_all(&flood).await.is_ok() {} };
     assert!(timeout(Duration::from_secs(300), flooding).await.is_ok(), "it is closed");
-    // Either too many answers were queued, or the client read nothing for a minute.
+    // Either too many replies were queued, or the client read nothing for a minute.
     let end = end.await.unwrap();
     assert!(matches!(end, End::Stalled | End::Application), "{end}");
     watcher.ping().await.unwrap();

@@ -45,7 +45,7 @@ async fn no_acknowledged_character_is_lost_over_postgres() {
 
 async fn rounds(database: &Database, rounds: usize) -> usize {
     let folder = database.folder.path();
-    // The acknowledged names, and whether the character was deleted again.
+    // The acknowledged names, and whether each character was deleted again.
     let mut told = BTreeMap::<String, bool>::new();
     let mut lines = 0;
     for round in 0..rounds {
@@ -98,7 +98,7 @@ async fn names(folder: &Path) -> BTreeMap<String, u64> {
     named.collect()
 }
 
-/// The child: serves until it is killed. Run as an ordinary test, it does nothing.
+/// The child: serves until it is killed. When run as an ordinary test, it does nothing.
 #[test]
 fn server() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };

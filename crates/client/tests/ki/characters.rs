@@ -1,4 +1,4 @@
-//! Character blobs: which fields the server sets, and which it checks.
+//! Character blobs: which fields the server sets and which it checks.
 
 use std::path::{Path, PathBuf};
 
@@ -11,14 +11,14 @@ use worldwire_server::ki::ServerError;
 use crate::sockets::Running;
 use crate::stage::{Stage, refused, settings};
 
-/// The blob that a game client made and the type list with which it was read.
+/// A blob that a game client created, and the type list with which it was read.
 fn vector() -> (Vec<u8>, String) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/ki/character_blob.json");
     let vector: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     (parse_hex(vector["hex"].as_str().unwrap()).unwrap(), vector["types"].to_string())
 }
 
-/// The vector with a different name.
+/// The blob of the vector, with a different name.
 fn named(blob: &[u8], name: &str) -> Vec<u8> {
     let count = u16::try_from(name.len()).unwrap().to_le_bytes();
     [&blob[..8], &count, name.as_bytes(), &blob[10..]].concat()
@@ -69,7 +69,7 @@ async fn with_a_type_list_a_new_character_must_be_a_valid_object() {
     let (blob, types) = vector();
     let other = include_str!("../../../../samples/ki-types.json");
     let (_folder, folder) = folder_with(&[("other.json", other), ("types.json", &types)]);
-    // Only the middle is wrong: an object of an unknown class.
+    // Only the middle is invalid: it is an object of an unknown class.
     let mut wrong = blob.clone();
     wrong[28..32].fill(0x77);
     let too_long = {
@@ -93,7 +93,7 @@ async fn with_a_type_list_a_new_character_must_be_a_valid_object() {
     drop(client);
     server.end().await;
 
-    // Without a type list, only both ends are checked.
+    // Without a type list, only the beginning and the end are checked.
     std::fs::write(folder.join("ki.toml"), "").unwrap();
     let server = Running::start(&folder, |_| (), None).await;
     let mut client = merle(&server).await;

@@ -73,7 +73,7 @@ async fn many_log_in_and_stay() {
     serving.await.unwrap().unwrap();
 }
 
-/// The resident memory of this process in kB; 0 where it is not available.
+/// The resident memory of this process in kB; 0 where this figure is not available.
 fn memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

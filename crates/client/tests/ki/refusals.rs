@@ -1,4 +1,4 @@
-//! Every refusal, by name, and the actions that a client can take afterwards.
+//! Every refusal, by name, and what a client can do afterwards.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn plain(name: &str) -> Character {
     Character::plain(name, "Fire", 1)
 }
 
-/// Sends wrong passwords from one address, many at a time, until their answers are delayed.
+/// Sends wrong passwords from one address, many at a time, until the server delays its replies.
 async fn flood(stage: &Stage) -> JoinSet<()> {
     let wrong = password_hash("x");
     let mut failing = stage.client().await;
@@ -169,7 +169,7 @@ async fn k_18_a_client_that_leaves_during_a_delay_frees_its_connection() {
     drop(wrong);
     sleep(Duration::from_millis(100)).await;
     assert_eq!(stage.door.0.sessions(), before);
-    // Failed logins of these clients are still counted.
+    // The failed logins of these clients still count.
     let began = Instant::now();
     stage.logged_in("merle").await;
     assert_eq!(began.elapsed().as_secs(), 4);
@@ -225,7 +225,7 @@ async fn refusals_are_logged_once_a_minute_without_secrets() {
     let lines = log.with("refused logins");
     assert!((1..=minutes + 1).contains(&lines.len()), "{minutes} minutes: {lines:?}");
     assert!(lines[0].contains("why=AuthenFailed count=1"), "{lines:?}");
-    // A later line states how many there were.
+    // A later log line states how many there were.
     sleep(Duration::from_secs(120)).await;
     flood().await;
     let counts = log.with("refused logins").into_iter().map(|line| {

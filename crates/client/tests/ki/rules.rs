@@ -1,4 +1,4 @@
-//! The rules of the wire for servers, tested with handwritten bytes.
+//! The wire rules for servers, tested with handwritten bytes.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ impl Raw {
         self.send(&body).await;
     }
 
-    /// The next frame; `None` at the end of the stream, or when nothing arrives.
+    /// The next frame; `None` at the end of the stream, or if nothing arrives.
     async fn frame(&mut self) -> Option<Vec<u8>> {
         while self.bytes.len() < 4 || self.bytes.len() < 4 + self.length() {
             let mut piece = [0; 4096];
@@ -82,7 +82,7 @@ impl Raw {
         usize::from(u16::from_le_bytes([self.bytes[2], self.bytes[3]]))
     }
 
-    /// Counts the pings that are answered before the server falls silent.
+    /// Counts the pings that the server answers before it stops sending anything.
     async fn pongs(&mut self) -> usize {
         let mut count = 0;
         while let Some(frame) = self.frame().await {
@@ -190,13 +190,14 @@ async fn k_11_messages_before_the_accept_are_queued_within_bounds() {
 async fn k_13_any_message_counts_as_a_sign_of_life() {
     let stage = Stage::new(|_| ()).await;
     let (mut raw, _) = Raw::established(&stage).await;
-    // The client answers no keep-alives, but sends other messages.
+    // The client answers no keep-alives but sends other messages.
     for _ in 0..10 {
         sleep(Duration::from_secs(40)).await;
         raw.say(&[&PING]).await;
     }
     assert_eq!(stage.door.0.sessions(), 1);
-    // Then the client falls silent: the server asks once, and closes when the next question is due.
+    // Then the client sends nothing more. The server sends one keep-alive, and closes the
+    // connection when the next one is due.
     sleep(Duration::from_secs(121)).await;
     assert_eq!(stage.door.0.sessions(), 0);
 }
@@ -228,7 +229,8 @@ async fn an_offer_says_that_nothing_is_encrypted() {
 #[tokio::test(start_paused = true)]
 async fn a_disconnect_message_frees_the_clients_slot() {
     let stage = Stage::new(|config| config.limits.players = 1).await;
-    // One client in the zone and one at login send the message but keep their streams open.
+    // One client in the zone and one at the login server send the message but keep their streams
+    // open.
     let (mut login, _) = stage.logged_in("merle").await;
     let plain = worldwire_ki::character::Character::plain("Merle", "Fire", 1);
     login.create(plain.as_bytes()).await.unwrap();

@@ -74,7 +74,8 @@ async fn from_the_password_to_the_zone_and_back() {
     }
 }
 
-/// UDP carries the same frames. A client says hello, because nothing else announces it.
+/// UDP carries the same frames. A client must say hello, because nothing else tells the server that
+/// it is there.
 #[tokio::test]
 async fn from_the_password_to_the_zone_over_udp() {
     let folder = tempfile::tempdir().unwrap();
@@ -98,7 +99,8 @@ async fn from_the_password_to_the_zone_over_udp() {
     let (zone, _) = Client::enter(&to, &settings).await.unwrap();
     zone.close().await;
 
-    // A datagram that is not a hello is not answered, nor is one from later in the conversation.
+    // The server does not reply to a datagram that is not a hello, nor to one from later in the
+    // conversation.
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let mut answer = [0; 100];
     let mut ask = async |bytes: &[u8]| {
@@ -111,12 +113,12 @@ async fn from_the_password_to_the_zone_over_udp() {
     for other in [&b""[..], b"hello", ping, cut] {
         assert_eq!(ask(other).await, None, "{other:?}");
     }
-    // The offer: head, ID, time, and the block "no encryption".
+    // The offer: header, ID, time, and the block "no encryption".
     assert_eq!(ask(b"\x0d\xf0\x05\0\x01\x01\0\0\0").await, Some(28));
     server.end().await;
 }
 
-/// A client talks to one server at a time: the others drop its sessions.
+/// A client talks to one server at a time; the others drop its sessions.
 #[tokio::test]
 async fn a_login_drops_the_sessions_at_other_servers() {
     let folders = tempfile::tempdir().unwrap();
@@ -126,7 +128,7 @@ async fn a_login_drops_the_sessions_at_other_servers() {
         config.other_servers = vec!["../there".into(), "../missing".into()];
     };
     let server = Running::start(&here, change, None).await;
-    // The numbers of the accounts differ, so only the name identifies them.
+    // The two servers number the accounts differently, so only the name identifies an account.
     for (realm, names) in [(&server.realm, ["merle", "ann"]), (&other.realm, ["ann", "merle"])] {
         for name in names {
             realm.add_account(name, "hunter2", Privileges::default()).await.unwrap();
@@ -149,12 +151,12 @@ async fn a_login_drops_the_sessions_at_other_servers() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(ann.session_id(), sessions[1]);
-    // The login survives, and nothing is announced back.
+    // The login survives, and the server announces nothing in return.
     let session = first.session_id();
     first.ping().await.unwrap();
     assert_eq!(first.session_id(), session);
 
-    // Zone servers of other programs know only the number.
+    // Other projects' zone servers know only the number.
     let admin = Admin::open(&there).await.unwrap();
     let drop = async |user, account: Option<&str>| {
         let account = account.map(str::to_owned);
@@ -218,7 +220,7 @@ async fn there_and_back(database: &Database) {
     assert!(said.contains("user = \"Merle\"") || said.contains("user = \"mERLE\""), "{said}");
     assert!(said.contains(pass.ck2.as_str()));
 
-    // Everything is still there after a restart.
+    // All data is still there after a restart.
     let server = Running::over(database, None).await;
     let mut again = Client::connect(&server.address, &settings).await.unwrap();
     let pass = again.log_in("Merle", &password_hash("hunter2")).await.unwrap();
@@ -283,7 +285,7 @@ async fn k_23_the_last_message_arrives_while_the_client_keeps_sending() {
     let folder = tempfile::tempdir().unwrap();
     let server = Running::start(folder.path(), |_| (), None).await;
     server.realm.add_account("merle", "hunter2", Privileges::default()).await.unwrap();
-    // A wire between the two that holds back the server's bytes until the client has sent
+    // A wire between client and server that holds back the server's bytes until the client has sent
     // everything.
     let wire = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = wire.local_addr().unwrap().to_string();
@@ -319,7 +321,7 @@ async fn k_23_the_last_message_arrives_while_the_client_keeps_sending() {
                 to_server = &mut asked => break to_server.unwrap(),
             }
         };
-        // The server has answered and ended its stream; it no longer reads.
+        // The server has replied and ended its stream; it no longer reads.
         tokio::time::sleep(Duration::from_millis(200)).await;
         for _ in 0..5 {
             let alive = [0x0d, 0xf0, 10, 0, 1, 3, 0, 0, 1, 2, 3, 4, 5, 6];

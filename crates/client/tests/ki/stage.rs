@@ -52,7 +52,7 @@ impl Stage {
         Self { door: Acceptor(Arc::new(reception)), realm, memory, clock, stop: Stop::new() }
     }
 
-    /// A stream to the server, and the task that yields how it ended.
+    /// A stream to the server, and the task that returns how the connection ended.
     pub(crate) fn stream(&self) -> (DuplexStream, JoinHandle<End>) {
         self.stream_from("192.0.2.1:1")
     }
@@ -79,7 +79,7 @@ impl Stage {
         (client, pass)
     }
 
-    /// A client that has validated on its second connection and may be in the queue.
+    /// A client that has validated its login on a second connection and may be in the queue.
     pub(crate) async fn validated(&self, name: &str) -> Client {
         let (first, pass) = self.logged_in(name).await;
         first.close().await;
@@ -97,7 +97,7 @@ pub(crate) fn settings() -> Settings {
     Settings { machine: 77, ..Settings::default() }
 }
 
-/// The name of the server's error.
+/// The name of the error that the server sent.
 pub(crate) fn refused<T: core::fmt::Debug>(outcome: Result<T, ClientError>) -> &'static str {
     let error = outcome.expect_err("it is refused");
     error.code().unwrap_or_else(|| panic!("{error}")).name().unwrap()

@@ -1,4 +1,4 @@
-//! Two processes share a PostgreSQL database: one serves logins, and the other is its standby.
+//! Two processes share a PostgreSQL database: one serves logins, and the other is a standby for it.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::processes::{
 use crate::sockets::Running;
 
 const WORKERS: usize = 4;
-/// How many characters an account keeps.
+/// The number of characters that an account keeps.
 const KEPT: usize = 12;
 const SERVER: Kind = Kind { child: "standby::process", prepare };
 
@@ -68,12 +68,12 @@ fn numbers(realm: &Realm) -> Numbers {
     realm.accounts().into_iter().flat_map(names).map(|name| (name, 1)).collect()
 }
 
-/// The child: a standby, whose clients write once it serves.
+/// The child process: a standby, whose clients write once it serves.
 #[test]
 fn process() {
     obey(async |folder, signal| {
         let standby = Standby::open(folder, Start::default()).await.unwrap();
-        // The test harness has begun a line.
+        // The test harness has already started a line.
         say("\nwaits");
         let Some(server) = standby.lead(signal.clone()).await.unwrap() else { return };
         say("serves");
@@ -90,7 +90,7 @@ fn process() {
     });
 }
 
-/// A client that starts again, with another account, whenever a request fails.
+/// A client that starts over with another account whenever a request fails.
 async fn work(address: String, realm: Realm, number: usize) {
     for attempt in 0.. {
         while is_quiet() {
@@ -99,7 +99,7 @@ async fn work(address: String, realm: Realm, number: usize) {
         let account = format!("w{}x{number}x{attempt}", std::process::id());
         let privileges = Privileges { paying: true, slots: 255 };
         if realm.add_account(&account, "hunter2", privileges).await.is_ok() {
-            // The first one mostly reads.
+            // The first client mostly reads.
             let _ = write(&address, &account, number == 0).await;
         }
         sleep(Duration::from_millis(20)).await;

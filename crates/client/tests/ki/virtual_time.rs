@@ -66,7 +66,7 @@ async fn k_16_the_queue_moves_up() {
     }
     let error = second.wait_until_admitted().await.unwrap_err();
     assert_eq!(error.to_string(), "still waiting in the queue, at position 1");
-    // Leaving the queue also frees a place.
+    // A client that leaves the queue also frees a place.
     let fourth = stage.validated("merle").await;
     drop(second);
     sleep(Duration::from_secs(1)).await;
@@ -90,7 +90,7 @@ async fn a_session_renewal_during_a_creation_loses_and_repeats_nothing() {
     for number in 0..5 {
         let before = client.session_id();
         assert_eq!(stage.realm.refresh(Some("merle")), Ok(1));
-        // The server learns of it before the next message arrives.
+        // The server learns of the refresh before the next message arrives.
         sleep(Duration::from_millis(10)).await;
         client.create(&plain(&format!("Merle{number}"))).await.unwrap();
         assert_ne!(client.session_id(), before);
@@ -213,7 +213,8 @@ async fn a_locked_database_holds_up_nobody() {
     client.create(&plain("First")).await.unwrap();
     stage.memory.is_locked.store(true, Ordering::Relaxed);
     let began = Instant::now();
-    // The next request waits for its answer. A ping does not wait, and other clients are served.
+    // The next request waits for the reply to this one. A ping does not wait, and other clients are
+    // served.
     let blob = [("CreationInfo", Put::Bytes(plain("Lost")))];
     client.send(7, "MSG_CREATECHARACTER", &blob).await.unwrap();
     client.send(7, "MSG_REQUESTCHARACTERLIST", &[]).await.unwrap();
@@ -227,7 +228,7 @@ async fn a_locked_database_holds_up_nobody() {
     assert!(stage.realm.is_failing());
     assert!(matches!(client.listen(SOON).await, Ok(Some(ServerMessage::Created(Some(_))))));
     assert!(matches!(client.listen(SOON).await, Ok(Some(ServerMessage::StartList { .. }))));
-    // From now on, changes are refused at once, with the reason for operators.
+    // From now on, changes are refused at once, and operators are told the reason.
     let again = Instant::now();
     assert_eq!(refused(second.create(&plain("Late")).await), "FailedUpload");
     let problem = stage.realm.ban("merle", true).await.unwrap_err().to_string();
@@ -256,7 +257,7 @@ async fn waiting_client(stage: &Stage) -> Client {
     client
 }
 
-/// A client cannot make the server keep an unlimited number of requests.
+/// A client cannot make the server store an unlimited number of requests.
 #[tokio::test(start_paused = true)]
 async fn few_requests_wait_for_a_locked_database() {
     let stage = Stage::new(|_| ()).await;

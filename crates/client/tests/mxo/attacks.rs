@@ -58,7 +58,7 @@ impl Application<Connection> for Rogue {
     }
 }
 
-/// Lets a rogue send for a while.
+/// Lets a rogue client send for a while.
 async fn rogue(world: &Running, sections: Vec<Vec<u8>>) {
     let clock = Clock::start();
     let socket = udp::dial(world.address).await.unwrap();
@@ -77,8 +77,8 @@ async fn open(world: &Running) -> u64 {
 async fn illegal_sections_disconnect_their_sender() {
     let log = Log::begin();
     let world = Running::start(|config| config.replicator.enter = 6_000.0).await;
-    // Updates of other views, creates, deletes of 65,535 views, pending updates of 64 KiB, and a
-    // truncated section.
+    // Updates of other clients' views, create operations, deletes of 65,535 views, pending updates
+    // of 64 KiB, and a truncated section.
     let sections = [
         &[3, 3, 0, 1, 2, 0, 0, 0][..],
         &[3, 1, 0, 0x0c, 0x9f, 1, 1, 0xcd, 0xab, 0, 0, 9, 0, 0, 0, 0],
@@ -90,7 +90,7 @@ async fn illegal_sections_disconnect_their_sender() {
     let all = sections.iter().map(|section| section.to_vec());
     rogue(&world, all.cycle().take(30).collect()).await;
     assert_eq!(world.figures.broken_rules(), 16);
-    // A flood does not flood the log.
+    // Flooding the server does not flood its log.
     let lines = log.with("protocol violations");
     assert!(lines.len() == 1 && lines[0].ends_with("count=1"), "{lines:?}");
     assert_eq!(open(&world).await, 0, "the rogue was disconnected");
@@ -108,10 +108,10 @@ async fn datagrams_without_a_valid_hello_open_no_connection() {
     for length in 0..400 {
         let noise = sampler.bytes(length % 80);
         stranger.send_to(&noise, world.address).await.unwrap();
-        // Sealed with the right key, but without a hello.
+        // A packet encrypted with the right key, but without a hello before it.
         let sealed = key.seal_datagram(&[9; 16], &noise);
         stranger.send_to(&sealed, world.address).await.unwrap();
-        // A truncated hello and one encrypted with another key.
+        // A truncated hello, and one encrypted with another key.
         let hello = [&[0, 0, 0, 0, 0, 0, 3, 8, 0, 0, 0][..], &sampler.bytes(32)].concat();
         let torn = &hello[..hello.len() - 1 - length % 30];
         stranger.send_to(torn, world.address).await.unwrap();
@@ -153,7 +153,7 @@ async fn a_hello_alone_gets_no_world_and_uses_no_client_slot() {
     let connections = &status["connections"];
     assert_eq!((&connections["open"], &connections["waiting"]), (&1.into(), &120.into()));
     assert_eq!(status["objects"], 501, "none of them got a character");
-    // There is room for a real client.
+    // There is still room for a real client.
     world.enter(2).await.leave().await;
     assert!(!visit.is_over());
     for _ in 0..100 {
@@ -180,7 +180,7 @@ async fn a_hello_alone_gets_no_world_and_uses_no_client_slot() {
     world.stop().await;
 }
 
-/// Characters in the world.
+/// The number of characters in the world.
 async fn characters(world: &Running) -> Vec<u64> {
     let status = world.status().await;
     let clients = status["clients"].as_array().unwrap();
@@ -212,7 +212,7 @@ async fn stay(world: &Running, port: u16, uid: u64, accepted: u64) -> u16 {
 async fn a_client_can_reconnect_from_the_same_port() {
     let world = Running::start(|_| ()).await;
     let port = stay(&world, 0, 501, 1).await;
-    // Clients return with another character and with the same one.
+    // Clients return, first with another character and then with the same one.
     for (uid, accepted) in [(502, 2), (502, 3), (501, 4)] {
         stay(&world, port, uid, accepted).await;
     }

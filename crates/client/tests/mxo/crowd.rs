@@ -22,7 +22,7 @@ struct Guest {
     pair: Pair<Connection>,
     view: ClientView,
     client: Option<ClientId>,
-    /// The largest number of section bytes that the client was sent in a tick.
+    /// The largest number of section bytes sent to the client in one tick.
     most: usize,
 }
 
@@ -139,7 +139,8 @@ fn at_rest_every_client_sees_the_whole_world() {
         crowd.iter().all(|it| it.view.is_acknowledged() && world.is_settled(it.client.unwrap()))
     };
     let mut rounds = 0;
-    // The last packet can take a long time when half of the packets or acknowledgements are lost.
+    // The last packet can take a long time to arrive when half of the packets or acknowledgements
+    // are lost.
     while rounds < 20 || !is_at_rest(&world, &crowd) {
         let now = step(&mut world, &mut crowd);
         world.hold(now + Duration::from_secs(60));

@@ -1,4 +1,4 @@
-//! The description of a player's own character, for which our client does not ask.
+//! The description of a player's own character. This project's client never asks for it.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use worldwire_net::{Application, Clock, Driver, Flow, udp};
 
 use crate::stage::{PATIENCE, Stage};
 
-/// A client that asks for its description, and changes it when it has read it.
+/// A client that asks for its character's description, reads it, and then changes it.
 struct Asker(mpsc::Sender<String>);
 
 impl Application<Connection> for Asker {

@@ -1,4 +1,4 @@
-//! Attacks on a server with logins: each is refused by name while others play on.
+//! Attacks on a server with logins: each is refused by name while other clients continue to play.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -70,7 +70,7 @@ async fn torn_messages_are_put_together() {
         stream.flush().await.unwrap();
         sleep(Duration::from_millis(1)).await;
     }
-    // The key: 406 bytes, after a length of two.
+    // The key: 406 bytes, after a length of two bytes.
     let mut reply = vec![0; 408];
     timeout(PATIENCE, stream.read_exact(&mut reply)).await.unwrap().unwrap();
     assert_eq!(reply[..3], [0x81, 0x96, 7]);
@@ -82,7 +82,7 @@ async fn torn_messages_are_put_together() {
 async fn floods_take_only_their_own_places() {
     let server = Server::start(|config| config.limits.connections_per_address = 3).await;
     server.add("neo").await;
-    // Half-open connections from one address, which use up its limit.
+    // Half-open connections from one address, which use up the limit for that address.
     let mut flood = Vec::new();
     for _ in 0..8 {
         flood.push(TcpStream::connect(server.auth).await.unwrap());
@@ -108,7 +108,7 @@ async fn certificates_of_other_servers_are_refused() {
     let ticket = other.ticket("neo").await.unwrap();
     let refused = Margin::connect(server.margin, ticket, PATIENCE).await;
     assert!(matches!(refused, Err(LoginError::Ended(_))), "{refused:?}");
-    // A certificate of this server, with another name in it.
+    // One of this server's certificates, with another name in it.
     let mut ticket = server.ticket("neo").await.unwrap();
     ticket.certificate.certificate.user_id += 1;
     let refused = Margin::connect(server.margin, ticket, PATIENCE).await;
@@ -119,7 +119,7 @@ async fn certificates_of_other_servers_are_refused() {
     let refused = Margin::connect(server.margin, ticket, PATIENCE).await;
     assert!(refused.is_err());
     assert_eq!(server.metric("refused_total{reason=\"certificate\"}").await, 2);
-    // A ticket can be used again while it is valid: the session is new.
+    // A ticket can be used again while it is valid, because each use starts a new session.
     let ticket = server.ticket("neo").await.unwrap();
     let first = Margin::connect(server.margin, ticket.clone(), PATIENCE).await.unwrap();
     let second = Margin::connect(server.margin, ticket, PATIENCE).await.unwrap();
@@ -163,11 +163,11 @@ async fn hellos_without_a_margin_session_are_refused() {
     socket.send_to(&hello(&right), server.game).await.unwrap();
     let other = "hellos_refused_total{reason=\"other-address\"}";
     until("it is refused", async || server.metric(other).await == 1).await;
-    // Anything else is discarded unread.
+    // Any other packet is discarded unread.
     for datagram in [&b""[..], b"\0", &[1; 100], &[0xff; 1_400]] {
         socket.send_to(datagram, server.game).await.unwrap();
     }
-    // The player is not disturbed, and the session ends with the margin connection.
+    // The player notices nothing, and the session ends with the margin connection.
     let neo = server.enter(&mut margin, id).await;
     drop(margin);
     until("it is gone", async || server.metric("players").await == 0).await;

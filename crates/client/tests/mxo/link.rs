@@ -16,7 +16,7 @@ use worldwire_net::udp::Datagrams;
 /// A datagram in transit, ordered by arrival.
 type InTransit = Reverse<(Instant, u64, Vec<u8>)>;
 
-/// One direction.
+/// One direction of a link.
 #[derive(Debug)]
 struct Direction {
     conditions: Conditions,
@@ -66,7 +66,7 @@ impl LinkEnd {
         self.from.is_cut.store(true, Ordering::Relaxed);
     }
 
-    /// Lets this end receive a datagram once more.
+    /// Delivers a datagram to this end again.
     pub(crate) fn put_back(&self, datagram: &[u8]) {
         self.from.carry(datagram, Duration::ZERO);
     }

@@ -1,4 +1,4 @@
-//! Players, from the login to the world and out of it.
+//! Players, from the login to the world and out again.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use worldwire_mxo::types::Value;
 
 use crate::server::{PASSWORD, PATIENCE, Server, notices, until};
 
-/// How many views a client has.
+/// The number of views that a client has.
 fn views(client: &Client) -> usize {
     client.with_view(|view| view.replica().len())
 }
 
-/// Where a client's own character was created.
+/// The position at which a client's own character was created.
 fn created_at(client: &Client) -> [f64; 3] {
     client.with_view(|view| view.replica().view(OWN_VIEW).unwrap().position().unwrap())
 }
@@ -58,7 +58,7 @@ async fn players_meet_in_the_world() {
     };
     notices(&trinity, is_system).await;
 
-    // Emotes reach those that see the character, and its own player.
+    // Emotes reach the clients that see the character, and its own player.
     neo.emote(EmoteId::Bow).unwrap();
     for client in [&neo, &trinity] {
         let seen = notices(client, |it| matches!(it, Happening::Played { .. })).await;
@@ -78,7 +78,7 @@ async fn players_meet_in_the_world() {
     timeout(PATIENCE, neo_margin.ended()).await.unwrap();
     until("Neo is gone", async || server.realm.census().loaded == 1).await;
     until("Trinity sees it", async || server.metric("players").await == 1).await;
-    // Without its margin connection, a character leaves at once.
+    // If the margin connection ends, the character leaves at once.
     drop(trinity_margin);
     until("Trinity is gone", async || server.metric("players").await == 0).await;
     drop(trinity);
@@ -165,7 +165,7 @@ async fn every_login_is_refused_by_its_status() {
     // Only those who know the password learn of a ban.
     assert_eq!(refused(&server, "smith", "x").await, LoginStatus::WrongPassword);
 
-    // A session in use, a ban in the middle of it, and a deleted account.
+    // A session in use, a ban during that session, and a deleted account.
     let ticket = server.ticket("NEO").await.unwrap();
     let margin = Margin::connect(server.margin, ticket.clone(), PATIENCE).await.unwrap();
     assert_eq!(refused(&server, "neo", PASSWORD).await, LoginStatus::AccountInUse);
@@ -222,12 +222,12 @@ async fn every_request_about_characters_is_refused_by_its_status() {
     let mut again = server.margin("neo").await;
     assert_eq!(denied(again.load(first).await), LoginStatus::CharacterInUse);
     assert_eq!(denied(again.delete(first).await), LoginStatus::CharacterInUse);
-    // The limit, and a name that was released with its connection.
+    // The limit is reached, and a name is free again because its connection has ended.
     let second = neo.create("Anderson", plain()).await.unwrap();
     assert!(second > reserved);
     smith.create("TheOne", plain()).await.unwrap();
     assert_eq!(denied(neo.claim("Third").await), LoginStatus::CharacterLimit);
-    // The first character is free now, because the second one replaced it.
+    // The first character is free now, because the second one replaced it in the session.
     neo.delete(first).await.unwrap();
     assert_eq!(denied(neo.load(first).await), LoginStatus::InvalidName);
     assert_eq!(
@@ -237,7 +237,7 @@ async fn every_request_about_characters_is_refused_by_its_status() {
     drop((neo, smith, again));
     let folder = server.stop().await;
 
-    // Characters belong to the world in which they were created, and stored ones remain.
+    // Characters belong to the world in which they were created, and stored characters remain.
     let server = Server::start_in(folder, |config| config.world_id = 2).await;
     let ticket = server.ticket("smith").await.unwrap();
     let names: Vec<_> =

@@ -1,5 +1,5 @@
-//! The malformed inputs of the conformance vectors, sent to running servers and clients; and wrong
-//! or replayed secrets.
+//! Sends the malformed inputs of the conformance vectors, and wrong or replayed secrets, to running
+//! servers and clients.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const KEY_REQUEST: [u8; 9] = [6, 0xd9, 0x21, 7, 0, 4, 0, 0, 0];
 /// A message with an unknown opcode.
 const UNKNOWN: [u8; 3] = [0x77, 1, 2];
 
-/// The malformed inputs on these channels: names, senders and bodies.
+/// The names, senders and bodies of the malformed inputs on these channels.
 fn inputs(channels: &[&str]) -> Vec<(String, String, Vec<u8>, Json)> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/mxo-login/malformed.json");
     let json: Json = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
@@ -60,7 +60,8 @@ async fn the_auth_server_refuses_every_malformed_input() {
             faults += 1;
             counts(&server, "auth", faults).await;
         } else {
-            // What only servers send is ignored from a client, as are unknown opcodes.
+            // Messages that only servers send are ignored if they come from a client, as are
+            // unknown opcodes.
             raw.send(&UNKNOWN).await;
             raw.send(&KEY_REQUEST).await;
             assert_eq!(raw.receive().await.unwrap()[0], 7, "{id}");
@@ -73,7 +74,7 @@ async fn the_auth_server_refuses_every_malformed_input() {
     let lines = log.with("the peer violated the protocol");
     assert!(lines.len() == 1 && lines[0].contains("state=\"auth\""), "{lines:?}");
     assert!(lines[0].contains("at least 1 byte"), "{lines:?}");
-    // Other clients' blobs, and damaged ones.
+    // Other clients' blobs, and damaged blobs.
     for (id, _, blob, _) in inputs(&["rsa"]) {
         let mut raw = RawChannel::dial(server.auth, Channel::Auth).await;
         let size = u16::try_from(blob.len()).unwrap().to_le_bytes();
@@ -102,7 +103,8 @@ async fn the_margin_server_refuses_every_malformed_input() {
             RawChannel::dial(server.margin, Channel::Margin).await
         };
         if is_sealed {
-            // The input is encrypted again with the session's key if it consists of blocks.
+            // If the input consists of whole cipher blocks, it is encrypted again with the
+            // session's key.
             let vector_key: [u8; 16] = hex(&case, "key").unwrap().try_into().unwrap();
             let iv: [u8; 16] = body[..16].try_into().unwrap();
             let plain = SessionKey::new(&vector_key).open_blocks(&iv, &body[16..]);
@@ -117,7 +119,7 @@ async fn the_margin_server_refuses_every_malformed_input() {
             faults += 1;
             counts(&server, "margin", faults).await;
         } else {
-            // Ignored, as are unknown opcodes. A claim is still answered.
+            // These are ignored, as are unknown opcodes. The server still replies to a claim.
             raw.send(&UNKNOWN).await;
             raw.send(b"\x0a\x03\0\x03\0X2\0").await;
             assert_eq!(raw.receive().await.unwrap()[0], 0x0b, "{id}");
@@ -127,7 +129,7 @@ async fn the_margin_server_refuses_every_malformed_input() {
     until("they are counted", async || server.metric("messages_ignored_total").await == 2).await;
     let lines = log.with("the peer violated the protocol");
     assert!(lines.len() == 1 && lines[0].contains("state=\"margin\""), "{lines:?}");
-    // The first session is not disturbed.
+    // The first session notices nothing.
     margin.claim("Anderson").await.unwrap();
     server.stop().await;
 }
@@ -159,7 +161,7 @@ async fn a_client_refuses_what_no_auth_server_sends() {
 async fn wrong_and_replayed_challenges_are_refused() {
     let server = Server::start(|config| config.login.delay_after_failures = false).await;
     server.add("neo").await;
-    // A recorded login, replayed: its proof answers an older challenge.
+    // A replayed login: its proof answers an older challenge.
     let frames = RawChannel::auth_frames(&server, "neo").await;
     let mut replay = RawChannel::dial(server.auth, Channel::Auth).await;
     for frame in &frames {
@@ -170,7 +172,7 @@ async fn wrong_and_replayed_challenges_are_refused() {
     assert_eq!(replay.refusal().await.status, LoginStatus::WrongPassword);
     assert!(replay.is_closed().await);
     assert_eq!(server.metric("refused_total{reason=\"wrong-proof\"}").await, 1);
-    // A challenge other than the one that was sent.
+    // The response contains a challenge other than the one that the server sent.
     let ticket = server.ticket("neo").await.unwrap();
     let wrong = |message: &mut MarginClientMessage<'static>| {
         if let MarginClientMessage::CertChallengeResponse(response) = message {
@@ -179,7 +181,7 @@ async fn wrong_and_replayed_challenges_are_refused() {
     };
     assert!(RawChannel::margin(&server, ticket.clone(), wrong).await.is_none());
     assert_eq!(server.metric("refused_total{reason=\"wrong-challenge\"}").await, 1);
-    // A recorded session, replayed: it is encrypted with an older key.
+    // A replayed session: it is encrypted with an older key.
     let session = RawChannel::margin(&server, ticket, |_| ()).await.unwrap();
     let mut replay = RawChannel::dial(server.margin, Channel::Margin).await;
     for frame in &session.sent {

@@ -1,4 +1,4 @@
-//! Logins message by message, so that anything can be sent in them.
+//! Logins, message by message, so that a test can send anything at any point.
 
 use std::net::SocketAddr;
 
@@ -31,7 +31,7 @@ impl RawChannel {
         Self { stream, channel, key: None, sent: Vec::new() }
     }
 
-    /// Logs in at the auth server and returns all frames that the client sent.
+    /// Logs in to the auth server and returns all frames that the client sent.
     pub(crate) async fn auth_frames(server: &Server, account: &str) -> Vec<Vec<u8>> {
         let mut this = Self::dial(server.auth, Channel::Auth).await;
         let login = server.login(account, PASSWORD);
@@ -51,7 +51,7 @@ impl RawChannel {
         }
     }
 
-    /// Opens a session at the margin server. `alter` can change what the client sends.
+    /// Opens a session on the margin server. `alter` can change what the client sends.
     pub(crate) async fn margin(
         server: &Server,
         ticket: LoginTicket,

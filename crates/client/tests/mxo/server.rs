@@ -23,10 +23,10 @@ use worldwire_server::mxo::realm::Realm;
 use worldwire_server::mxo::{MxoConfig, MxoServer, Start};
 
 pub(crate) const PASSWORD: &str = "white rabbit";
-/// How long a client waits for each answer.
+/// How long a client waits for each reply.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The test keys of the conformance vectors, so that none need be generated.
+/// The test keys of the conformance vectors, so that no keys need to be generated.
 static KEYS: LazyLock<[(&str, String); 2]> = LazyLock::new(|| {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/mxo-login/keys.json");
     let json: Json = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
@@ -41,7 +41,7 @@ static KEYS: LazyLock<[(&str, String); 2]> = LazyLock::new(|| {
     ]
 });
 
-/// The keys of a server without a folder.
+/// The keys of a server that has no directory.
 pub(crate) fn keys() -> ServerKeys {
     let parse = |purpose, name: &str| {
         let (_, text) = KEYS.iter().find(|(file, _)| *file == name).unwrap();
@@ -166,7 +166,7 @@ impl Server {
     }
 }
 
-/// Waits until something is true.
+/// Waits until a condition holds.
 pub(crate) async fn until(what: &str, mut is_true: impl AsyncFnMut() -> bool) {
     for _ in 0..2_400 {
         if is_true().await {

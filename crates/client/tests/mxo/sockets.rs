@@ -1,4 +1,4 @@
-//! Server and clients over real sockets.
+//! A server and its clients over real sockets.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -121,7 +121,7 @@ async fn every_client_gets_in_on_a_bad_network() {
 async fn another_key_or_session_is_not_answered() {
     let world = Running::start(|config| config.session = 9).await;
     let visit = Client::connect(world.address, Settings::new(1));
-    // A client without the key gets no answer, not even one that says that its key is wrong.
+    // A client without the key gets no reply, not even one that says that its key is wrong.
     assert!(timeout(Duration::from_millis(1_500), visit).await.is_err());
     let visit = Client::connect(world.address, Settings { session: 9, ..Settings::new(1) });
     visit.await.unwrap().leave().await;

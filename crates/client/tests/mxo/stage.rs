@@ -1,4 +1,4 @@
-//! A server with logins, without sockets and disk, for tests in virtual time.
+//! A server with logins but without sockets or disk, for tests in virtual time.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, MutexGuard};
@@ -24,7 +24,7 @@ use crate::link::{LinkEnd, link};
 use crate::memory::Memory;
 use crate::server::{PASSWORD, keys};
 
-/// How long a client waits for each answer. Longer than anything that the server waits for.
+/// How long a client waits for each reply: longer than the server waits for anything.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 /// The address of a client.
 const NEAR: &str = "192.0.2.1:5000";
@@ -35,7 +35,7 @@ pub(crate) struct Stage {
     pub(crate) realm: Realm,
     pub(crate) memory: Arc<Memory>,
     pub(crate) public_key: PublicKeyFile,
-    /// The conditions of all links.
+    /// The network conditions of all links.
     pub(crate) conditions: Conditions,
     /// The client's end of the newest link.
     pub(crate) link: Option<LinkEnd>,
@@ -50,7 +50,7 @@ impl Stage {
         Self::on(Arc::default(), change).await
     }
 
-    /// A server on a database.
+    /// A server with a database.
     pub(crate) async fn on(memory: Arc<Memory>, change: impl FnOnce(&mut MxoConfig)) -> Self {
         let mut config = MxoConfig::default();
         change(&mut config);
@@ -74,7 +74,7 @@ impl Stage {
         Self { services, realm, memory, public_key, conditions, link: None, clock, stop, running }
     }
 
-    /// The world of the district in which characters begin.
+    /// The world of the district in which characters start.
     pub(crate) fn world(&self) -> MutexGuard<'_, World> {
         self.services.worlds().of(1)
     }
@@ -109,7 +109,7 @@ impl Stage {
         self.stream(self.services.margin(), NEAR.parse().unwrap())
     }
 
-    /// A link to the world, with a listener at its end.
+    /// A link to the world, with a listener at the server's end.
     pub(crate) fn game(&mut self) -> LinkEnd {
         self.conditions.seed += 1;
         let (near, far) = link(self.conditions);
@@ -189,7 +189,7 @@ impl Stage {
         panic!("it never entered");
     }
 
-    /// Stops the server's connections.
+    /// Ends the server's connections.
     pub(crate) fn stop(&self) {
         self.stop.stop();
     }

@@ -1,4 +1,4 @@
-//! Every status of a login: how it is provoked, and that the client sees it.
+//! Every login status: how to provoke it, and that the client sees it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -55,14 +55,14 @@ async fn clients_see_every_status() {
         };
         assert_eq!(seen, status, "{how}");
     }
-    // The table has all statuses that have a name.
+    // The table contains all statuses that have a name.
     let named = LoginStatus::NAMES.iter().filter(|(code, _)| *code != 0);
     let mut known: Vec<i64> = STATUSES.iter().map(|(code, ..)| i64::from(*code)).collect();
     known.dedup();
     assert_eq!(named.map(|(code, _)| code).collect::<Vec<_>>(), known);
 }
 
-/// The status of an auth reply.
+/// The status in an auth reply.
 async fn at_auth(how: &str) -> LoginStatus {
     let stage = Stage::new(|config| {
         config.open = how != "the server is not open";
@@ -97,7 +97,7 @@ async fn at_auth(how: &str) -> LoginStatus {
     }
 }
 
-/// The answer to an empty proof. Our client never sends one at this point.
+/// The reply to an empty proof. This project's client never sends one at this point.
 async fn to_a_proof(stage: &Stage) -> LoginStatus {
     let mut stream = stage.auth();
     stream.write_all(&[5, 10, 3, 0, 0, 0]).await.unwrap();
@@ -113,7 +113,7 @@ async fn to_a_proof(stage: &Stage) -> LoginStatus {
     }
 }
 
-/// The status of an answer about a character.
+/// The status in a reply about a character.
 async fn at_margin(how: &str) -> LoginStatus {
     let change = |config: &mut worldwire_server::mxo::MxoConfig| {
         config.limits.characters_per_account = 1;

@@ -1,4 +1,5 @@
-//! The whole server with our client, without sockets: on a bad network, and over a long time.
+//! The whole server with this project's client, without sockets: on a bad network, and over a long
+//! time.
 
 use std::time::Duration;
 
@@ -128,7 +129,7 @@ async fn players_meet_on_a_bad_network() {
         !names.contains("\"Neo\"")
     })
     .await;
-    // He returns to the place where he left.
+    // He returns to the position at which he left.
     let mut margin = stage.margin("neo").await;
     margin.load(neo_id).await.unwrap();
     let neo = stage.enter(&mut margin, neo_id).await;
@@ -170,7 +171,7 @@ async fn players_travel_between_districts() {
         stage.services.worlds().all().map(|world| world.players()).collect::<Vec<_>>(),
         [1, 1, 0]
     );
-    // Others are not heard there, except when they whisper.
+    // Players there do not hear those in other districts, except for whispers.
     trinity.with_view(|view| view.take_happenings().for_each(drop));
     trinity.say("Where are you?").unwrap();
     trinity.whisper("Neo", "Come back.").unwrap();
@@ -270,7 +271,7 @@ async fn players_read_why_the_server_ends_their_session() {
     }
 }
 
-/// After how many seconds the server closes a connection.
+/// The number of seconds after which the server closes a connection.
 async fn closes_after(mut stream: DuplexStream) -> u64 {
     let (began, mut rest) = (Instant::now(), Vec::new());
     timeout(PATIENCE, stream.read_to_end(&mut rest)).await.unwrap().unwrap();
@@ -288,11 +289,11 @@ async fn silent_logins_end() {
     let mut stream = stage.auth();
     stream.write_all(&[9, 6, 0xd9]).await.unwrap();
     assert_eq!(closes_after(stream).await, 10);
-    // A connection that falls silent between two messages.
+    // A connection on which nothing is sent after the first message.
     let mut stream = stage.auth();
     stream.write_all(&[9, 6, 0xd9, 0x21, 7, 0, 4, 0, 0, 0]).await.unwrap();
     assert_eq!(closes_after(stream).await, 300);
-    // On the margin channel, before a character is in the world.
+    // A connection on the margin channel, before a character is in the world.
     let (margin, began) = (stage.margin("neo").await, Instant::now());
     margin.ended().await;
     assert_eq!(began.elapsed().as_secs(), 60);
@@ -310,7 +311,7 @@ async fn players_whose_network_fails_can_return() {
     let mut stage = slow_stage().await;
     let (mut margin, id) = stage.newcomer("neo", "Neo").await;
     let lost = stage.enter(&mut margin, id).await;
-    // A session in the world may be silent on the margin channel.
+    // A client in the world may send nothing on the margin channel.
     sleep(Duration::from_secs(5 * 60)).await;
     assert!(!lost.is_over() && !margin.is_over());
     stage.link.take().unwrap().cut();

@@ -10,7 +10,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
 use tracing::{Dispatch, Event, Metadata, Subscriber};
 
-/// All lines that this thread logs at any level, while this value lives.
+/// All lines that this thread logs, at any level, while this value lives.
 pub(crate) struct Log {
     lines: Lines,
     _guard: DefaultGuard,

@@ -20,9 +20,9 @@ pub(crate) struct Memory {
     pub(crate) is_failing: AtomicBool,
     /// Whether commits succeed but report a failure.
     pub(crate) loses_answers: AtomicBool,
-    /// Whether another program has locked it.
+    /// Whether another program has locked the database.
     pub(crate) is_locked: AtomicBool,
-    /// Whether another server has taken it over.
+    /// Whether another server has taken over the database.
     pub(crate) is_overtaken: AtomicBool,
 }
 

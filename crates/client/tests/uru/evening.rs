@@ -1,5 +1,5 @@
 //! An evening in an age: players arrive, walk, talk, compete for a lock, change things and leave.
-//! They find everything as it was, however the shard ended.
+//! When they return, they find everything as it was, no matter how the shard ended.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -55,7 +55,8 @@ fn descriptors() -> Arc<Descriptors> {
 }
 
 impl Visitor {
-    /// Logs in, creates a player with this name and links to the age. Returns what was there.
+    /// Logs in, creates a player with this name and links to the age. Returns what the player found
+    /// there.
     async fn come(shard: &Shard, account: usize, name: &str) -> (Self, Vec<SceneEvent>) {
         let (auth, _) = Auth::connect(shard).await.unwrap();
         let (account, password) = ACCOUNTS[account];
@@ -205,7 +206,8 @@ async fn an_evening() {
     ann.game.send(step).await.unwrap();
     assert_eq!(bob.sees_steps(ann.player).await, Some([1.0, 2.0, 3.0]));
 
-    // They talk. A name that would crash clients is not forwarded (D-41); the next message is.
+    // They talk. A message with a name that would crash clients is not forwarded (D-41); the next
+    // message is.
     bob.game.say("\u{c9}owyn", "Shorah").await.unwrap();
     bob.game.say(&bob.name, "Shorah").await.unwrap();
     let (player, name, text) = (bob.player, "Atrus".to_owned(), "Shorah".to_owned());
@@ -283,7 +285,7 @@ fn start(folder: &TempDir) -> (Process, Shard) {
     });
     let mut shard = Shard::parse(&ready.unwrap()).unwrap();
     shard.patience = PATIENCE;
-    // Nobody reads the rest, but the pipe must stay open.
+    // Nobody reads the remaining output, but the pipe must stay open.
     std::thread::spawn(move || lines.for_each(drop));
     (process, shard)
 }
@@ -295,12 +297,12 @@ fn json_text(json: &str) -> String {
     }
 }
 
-/// The child: serves until it is killed. Run as an ordinary test, it does nothing.
+/// The child: serves until it is killed. When run as an ordinary test, it does nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shard_that_is_killed() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let server = open(folder.as_ref(), |_| ()).await;
-    // The test harness has begun a line.
+    // The test harness has already started a line.
     println!("\nserver.ini: {}", Json::from(server.server_ini()));
     server.serve(Stop::new().signal()).await.unwrap();
 }
@@ -316,7 +318,7 @@ async fn a_crash_in_the_middle() {
     assert!(bob.pushes().await);
     bob.sets(object("Lever"), &change("lever", "place", Scalar::Int(1))).await;
     while !matches!(ann.sees("the lever").await, SceneEvent::State { .. }) {}
-    // Batches are written in order: once the second is stored, so is the first.
+    // Batches are written in order: once the second is stored, the first is stored, too.
     for open in [true, false] {
         bob.sets(gate(), &change("Fern", "open", Scalar::Bool(open))).await;
         timeout(PATIENCE, bob.reads_in_the_vault(open)).await.unwrap();

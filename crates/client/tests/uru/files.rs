@@ -24,7 +24,7 @@ fn prepare(folder: &Path) {
     fs::create_dir_all(files.join("External/dat")).unwrap();
     fs::write(files.join("External/dat/page.prp"), page()).unwrap();
     fs::write(files.join("External/empty.txt"), "").unwrap();
-    // Incompressible, so it is sent unpacked.
+    // This file cannot be compressed, so it is sent uncompressed.
     fs::write(files.join("External/noise.bin"), noise()).unwrap();
     let sdl = folder.join("data/secure/SDL");
     fs::create_dir_all(&sdl).unwrap();

@@ -1,4 +1,4 @@
-//! Players' games, tested with the game manager, without sockets.
+//! Players' games, tested against the game manager, without sockets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ struct World {
     now: Duration,
     players: BTreeMap<u32, PlayerGames>,
     events: BTreeMap<u32, Vec<PlayEvent>>,
-    /// What the manager did not accept.
+    /// The messages that the manager did not accept.
     dropped: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ impl World {
         self.players.get_mut(&player).unwrap()
     }
 
-    /// Carries messages in both directions until nobody has any.
+    /// Carries messages in both directions until nobody has any left.
     fn settle(&mut self) {
         let mut seed = 1_u64;
         let mut random = |bytes: &mut [u8]| {
@@ -233,7 +233,7 @@ fn variables_are_shared() {
     let changed = [(1, "QuabRun1".to_owned(), number(2.5)), (2, "motto".to_owned(), text(""))];
     assert_eq!(shown(&mut world, ANN), changed);
     assert_eq!(shown(&mut world, BOB), changed);
-    // A variable that exists keeps its value.
+    // An existing variable keeps its value.
     world.games(BOB).var_sync(id).unwrap().create("motto", &text("mine")).unwrap();
     world.games(BOB).var_sync(id).unwrap().request_all().unwrap();
     world.settle();
@@ -409,26 +409,26 @@ fn servers_cannot_confuse_or_exhaust_the_client() {
     let events = games.receive(&from_server(1, 0, "Manager.GameInstance", instance(heek, 9)));
     assert_eq!(events.unwrap().len(), 1);
     assert!(games.joined().is_empty());
-    // The answer to a request is for another game.
+    // The reply to a request is about another game.
     games.join(heek, 0).unwrap();
     let other = from_server(1, 0, "Manager.GameInstance", instance(GameType::VarSync, 9));
     let error = games.receive(&other).unwrap_err().to_string();
     assert!(error.contains("GameInstance: wanted a game of Heek"), "{error}");
-    // The answer to a request has the ID of a game that the player is already in.
+    // The reply to a request has the ID of a game that the player is already in.
     let own = from_server(2, 0, "Manager.GameInstance", instance(heek, 8));
     games.join(heek, 0).unwrap();
     games.receive(&own).unwrap();
     games.join(GameType::VarSync, 255).unwrap();
     let other = from_server(3, 0, "Manager.GameInstance", instance(GameType::VarSync, 8));
     assert!(games.receive(&other).is_err() && games.joined().len() == 1);
-    // Messages of a game that the player is not in are shown but have no effect.
+    // Messages from a game that the player is not in are reported but have no effect.
     let events = games.receive(&from_server(0, 9, "AnyGame.PlayerJoined", json!({"player": ANN})));
     assert!(matches!(&events.unwrap()[..], [PlayEvent::Message { game_type: None, .. }]));
 
     games.open_markers(Uuid([1; 16])).unwrap();
     let instance = from_server(4, 0, "Manager.GameInstance", instance(GameType::Marker, 9));
     games.receive(&instance).unwrap();
-    // The server has not said that the player is a member.
+    // The server has not confirmed that the player is a member.
     assert!(matches!(games.marker(9), Err(PlayError::NotJoined(GameType::Marker))));
     assert!(games.leave(GameType::Marker).is_err());
     let limit = (0..).find_map(|marker| {
@@ -478,7 +478,7 @@ fn any_message_is_survived() {
         }
         let games = world.games(ANN);
         understood += usize::from(games.receive(&bytes).is_ok());
-        // Each message makes the client send at most one message.
+        // Each message causes the client to send at most one message.
         games.poll_transmit();
         assert!(games.poll_transmit().is_none());
     }

@@ -73,7 +73,7 @@ async fn a_session_resumes_with_its_token() {
             break (address, token);
         }
     };
-    // The server has not noticed the loss yet.
+    // The server has not noticed the lost connection yet.
     let (again, _) = Auth::reconnect(&running.shard, server, token).await.unwrap();
     again.register().await.unwrap();
     assert_eq!(again.fetch_node(player).await.unwrap().node_id, Some(player));
@@ -110,7 +110,7 @@ async fn refusals_name_their_error() {
     auth.delete_player(player.id).await.unwrap();
     let gone = auth.set_player(player.id).await.unwrap_err();
     assert_eq!(gone.net_error(), Some(NetError::PlayerNotFound));
-    // The client itself refuses a name that does not fit into the message.
+    // The client itself refuses to send a name that does not fit into the message.
     let long = auth.create_player(&"x".repeat(40), "male").await.unwrap_err();
     assert!(matches!(long, ClientError::NotSent { request: "PlayerCreateRequest", .. }), "{long}");
     auth.link().ping().await.unwrap();

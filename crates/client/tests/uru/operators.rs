@@ -29,7 +29,8 @@ impl Running {
     }
 }
 
-/// Links in the game's scripts name an instance. Without it, the links would disconnect clients.
+/// Links in the game's scripts name an instance. If it did not exist, these links would disconnect
+/// clients.
 #[tokio::test]
 async fn links_to_fixed_instances_lead_somewhere() {
     let running = Running::start(|_| ()).await;
@@ -40,14 +41,14 @@ async fn links_to_fixed_instances_lead_somewhere() {
         assert_eq!(listed.len(), 1, "{name}");
         assert!(ann.age(&name, listed[0].instance_id).await.is_ok());
     }
-    // Instances that the shard did not know before, up to a limit.
+    // Instances that did not exist on the shard before, up to a limit.
     for number in 0..8 {
         assert!(ann.age("ChisoPreniv", Uuid([number + 1; 16])).await.is_ok(), "{number}");
     }
     let refused = ann.age("ChisoPreniv", Uuid([9; 16])).await.unwrap_err();
     assert_eq!(refused.net_error(), Some(NetError::AgeNotFound));
     assert!(ann.age("ChisoPreniv", Uuid([8; 16])).await.is_ok());
-    // No other age is created like this.
+    // No other age is created in this way.
     for (name, instance) in [("Garden", Uuid([1; 16])), ("Kveer", Uuid::ZERO)] {
         let refused = ann.age(name, instance).await.unwrap_err();
         assert_eq!(refused.net_error(), Some(NetError::AgeNotFound), "{name}");
@@ -83,7 +84,7 @@ async fn operators_add_and_remove_ages() {
     assert!(refused.contains("is in [ages] of shard.toml"), "{refused}");
     let refused = remove("Ann's Relto").await.unwrap_err();
     assert!(refused.contains("belongs to players"), "{refused}");
-    // A player on the way there counts as present.
+    // A player who is on the way to the age counts as present.
     ann.age("Garden", listed[0].instance_id).await.unwrap();
     let refused = remove("Garden").await.unwrap_err();
     assert!(refused.ends_with("is not empty: Ann is there"), "{refused}");
@@ -189,7 +190,7 @@ async fn operators_close_the_shard_and_change_roles() {
     running.stop().await;
 }
 
-/// Clients disagree about how much of a password they send.
+/// Clients differ in how much of a password they use.
 #[tokio::test]
 async fn long_passwords_work_in_every_client() {
     let running = Running::start(|_| ()).await;

@@ -25,7 +25,7 @@ use crate::shard::Running;
 /// The length of the file that [`Odd`] sends.
 const BYTES: u32 = 6000;
 
-/// A server with wrong answers.
+/// A server that sends wrong replies.
 #[derive(Clone)]
 struct Odd;
 
@@ -49,14 +49,14 @@ impl Application<Connection> for Odd {
         let result = NetError::Success;
         let mut say = |reply: Reply<'static>| sender.send(&Message::from(reply)).unwrap();
         match received.message() {
-            // More notifications than the client queues.
+            // Sends more notifications than the client queues.
             Some(Message::AuthClient(Ask::ClientRegisterRequest(_))) => {
                 for node_id in 0..5000 {
                     say(VaultNodeChanged { node_id, revision_id: Uuid::ZERO }.into());
                 }
                 say(ClientRegisterReply { server_challenge: 1 }.into());
             }
-            // A file, byte by byte, without waiting for acknowledgements.
+            // Sends a file byte by byte, without waiting for acknowledgements.
             Some(Message::AuthClient(Ask::FileDownloadRequest(asked))) => {
                 for chunk_offset in 0..BYTES {
                     let chunk = FileDownloadChunk {
@@ -69,7 +69,8 @@ impl Application<Connection> for Odd {
                     say(chunk.into());
                 }
             }
-            // Like dirtsand, this server sends the number of a different reply with equal fields.
+            // Like dirtsand, this server sends the message number of a different reply that has the
+            // same fields.
             Some(Message::AuthClient(Ask::VaultNodeRemove(asked))) => {
                 say(VaultSaveNodeReply { trans_id: asked.trans_id, result }.into());
             }
@@ -140,7 +141,7 @@ async fn notifications_can_be_dropped_but_kept_ones_must_be_read() {
 
 #[tokio::test]
 async fn a_silent_server_times_out() {
-    // The server accepts the connection, then stays silent.
+    // The server accepts the connection and then sends nothing.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut shard = at(silent.local_addr().unwrap());
     shard.patience = Duration::from_millis(200);
@@ -157,7 +158,7 @@ async fn a_silent_server_times_out() {
         error.ends_with("check that the shard is running, and check its address and port"),
         "{error}"
     );
-    // No name server is asked for a name that is too long.
+    // A name that is too long is never looked up in the DNS.
     shard.auth = Some(format!("{}.example", "x".repeat(64)));
     let error = Auth::connect(&shard).await.unwrap_err();
     assert!(matches!(error, ClientError::HostNotFound { service: "auth", .. }), "{error}");
@@ -171,7 +172,7 @@ async fn other_servers_are_recognised() {
         while let Ok((mut stream, _)) = other.accept().await {
             let answer = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
             let _ = stream.write_all(answer).await;
-            // Closing with unread bytes could discard the answer.
+            // Closing the socket while there are unread bytes could discard the reply.
             let _ = stream.read_to_end(&mut Vec::new()).await;
         }
     });
@@ -187,7 +188,7 @@ async fn another_key_or_build_is_refused() {
     let [one, other] = [Running::start(|_| ()).await, Running::start(|_| ()).await];
     let mut shard = one.shard.clone();
     shard.keys = other.shard.keys.clone();
-    // The exchange itself works with any key, but the other side then reads noise.
+    // The key exchange itself works with any key, but the other side then decrypts noise.
     if let Ok((auth, _)) = Auth::connect(&shard).await {
         let error = auth.register().await.unwrap_err();
         assert!(matches!(error, ClientError::Closed { .. }), "{error}");

@@ -13,7 +13,7 @@ use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::NetError;
 
-/// Accounts that every shard has; one name is an e-mail address.
+/// The accounts on every shard; one name is an e-mail address.
 pub(crate) const ACCOUNTS: [(&str, &str); 2] =
     [("Ann@Example.org", "Tre3-deep"), ("bob", "linking book")];
 
@@ -49,7 +49,7 @@ impl Running {
         self.folder
     }
 
-    /// A logged-in client that plays a new player. Returns the player's number.
+    /// A logged-in client that plays as a new player. Returns the player's number.
     pub(crate) async fn enter(&self, account: usize, name: &str) -> (Auth, Notifications, u32) {
         let (auth, notifications) = Auth::connect(&self.shard).await.unwrap();
         let (account, password) = ACCOUNTS[account];
@@ -60,7 +60,7 @@ impl Running {
     }
 }
 
-/// A shard in a directory, with its accounts, not yet serving.
+/// A shard in a directory, with its accounts, before it serves.
 pub(crate) async fn open(folder: &Path, change: impl FnOnce(&mut ShardConfig)) -> Server {
     let server = Server::open_with(folder, PrimeKind::Plain, |config| {
         config.listen = "127.0.0.1:0".parse().unwrap();

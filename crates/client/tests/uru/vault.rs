@@ -10,7 +10,7 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 
 use crate::shard::Running;
 
-/// Waits for a notification and applies those before it.
+/// Waits for a notification and applies all that arrive before it.
 async fn until(
     wanted: impl Fn(&Notification) -> bool,
     notifications: &mut Notifications,
@@ -38,7 +38,7 @@ async fn a_mirror_follows_the_changes_of_others() {
         ..VaultNode::default()
     };
     let [info] = ann.find_nodes(&find("BOB")).await.unwrap()[..] else { panic!("one Bob") };
-    // He is a new neighbour; then he comes online.
+    // He first becomes a new neighbour and then comes online.
     let online = |note: &Notification| matches!(note, Notification::NodeChanged { node_id, .. } if *node_id == info);
     until(online, &mut told, &ann, &mut mirror).await;
     assert_eq!(mirror.node(info).unwrap().int32_1, Some(1));
@@ -67,7 +67,7 @@ async fn a_mirror_follows_the_changes_of_others() {
     until(changed, &mut told, &ann, &mut mirror).await;
     assert_eq!(mirror.node(note).unwrap().text_1.as_ref().unwrap().to_text(), "Read");
 
-    // Adding the same node twice is reported once; removing it deletes it.
+    // Adding the same node twice is reported once; removing the node deletes it.
     ann.add_node(inbox, note, ann_id).await.unwrap();
     ann.remove_node(inbox, note).await.unwrap();
     let removed = Notification::NodeRemoved { parent_id: inbox, child_id: note };

@@ -34,7 +34,7 @@ pub enum Value<'c> {
     Bytes(usize),
     /// A value of this type, absent by default.
     Optional(&'c str),
-    /// A value of this type that the record need not have.
+    /// A value of this type that may be missing from the record.
     Absent(&'c str),
     /// A list of this type, and the class of its innermost elements, if they have one.
     List(&'c str, Option<&'c str>),

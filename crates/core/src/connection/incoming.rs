@@ -13,7 +13,7 @@ pub struct Incoming {
     buffer: Vec<u8>,
     /// Bytes before this index have been read.
     read: usize,
-    /// The stream offset of the buffer's first byte, including missing bytes.
+    /// The stream offset of the buffer's first byte, counting missing bytes too.
     base: u64,
     /// The number of unread bytes that the next attempt needs.
     needed: usize,

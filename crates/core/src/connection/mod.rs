@@ -68,7 +68,7 @@
 //!   stream when nothing from that side is kept or queued.
 //! * After a fault in a stream, the rest of it is forwarded unread, after the held pieces.
 //! * Closing, a closing fault and a time-out drop everything that is kept. Releasing a piece then
-//!   fails. When a peer resets its connection, the driver closes.
+//!   fails. When a peer resets its connection, the driver closes the relay.
 //!
 //! Each side ends separately: an [`Input::End`] leaves the other direction open.
 
@@ -267,7 +267,7 @@ pub trait Connection {
 
     /// Copies an observer between two inputs so that the rest of the conversation can be read again
     /// from here. Returns the copy and its approximate size in bytes. `None` in other roles, in
-    /// families that cannot be copied, while events are not polled, and while more than
+    /// families that cannot be copied, while there are events to poll, and while more than
     /// [`MAX_FORKED_BYTES`] wait for the rest of their message.
     fn fork(&self) -> Option<(Self, usize)>
     where

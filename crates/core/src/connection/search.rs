@@ -209,7 +209,8 @@ impl Search {
                     if is_new {
                         seen.push(sent);
                     }
-                    // Messages that repeat from the start of a segment to its end fill it.
+                    // At the start of a segment, repeated messages are not counted: they must fill
+                    // the segment.
                     links += usize::from(is_new || !is_start);
                     place += length;
                     let here = at + place as u64;
@@ -240,7 +241,7 @@ impl Search {
 /// The evidence that decoded bytes are really a message, in bits: numbers that have names, and
 /// legible text. Small numbers and zeros are common everywhere and prove little. `None` if a number
 /// has no name or a text is not legible. A message counts for at most 10 bits, because the fields
-/// inside a real message, with their length prefixes, can happen to look like a message themselves.
+/// inside a real message, with their length prefixes, can look like a message by chance.
 #[must_use]
 pub fn evidence(tree: &Tree<'_>) -> Option<u32> {
     const NAMED: u32 = 5;

@@ -360,7 +360,7 @@ impl<M: StreamMachine> Connection for M {
     }
 
     fn fork(&self) -> Option<(Self, usize)> {
-        /// Ciphers, and other parts outside the structure.
+        /// The size of ciphers and other parts that are allocated separately.
         const PARTS: usize = 8 << 10;
         let (_, streams) = self.parts();
         let waiting: usize = streams.iter().map(ReadStream::waiting_bytes).sum();

@@ -98,7 +98,7 @@ impl Timers {
         self.deadlines = Default::default();
     }
 
-    /// The most serious timer that has passed.
+    /// The most serious timer whose deadline has passed.
     #[must_use]
     pub fn passed(&self) -> Option<Timer> {
         let passed = |timer: &Timer| self.get(*timer).is_some_and(|at| at <= self.now);

@@ -66,8 +66,8 @@ impl Keys {
 pub(super) struct Seen(HashSet<Key>);
 
 impl Seen {
-    /// Adds a shared key and returns whether it was already there. Needs the first few entries of
-    /// the object.
+    /// Adds a shared key and returns whether it was already there. `entries` are the object's
+    /// entries so far; only the first few are compared directly.
     pub(super) fn is_twice(&mut self, key: &Key, entries: &[(Key, Json)]) -> bool {
         if self.0.is_empty() {
             if entries.len() < FEW {

@@ -48,8 +48,8 @@ const FEW: usize = 64;
 #[derive(Debug, Default)]
 struct Room {
     keys: Keys,
-    /// The last items of all open lists, outermost first: a list gets its memory when its size is
-    /// known.
+    /// The last items of all open lists, outermost first: the memory of a list is allocated once
+    /// its size is known.
     items: Vec<Json>,
     /// The last entries of all open objects, outermost first.
     entries: Vec<(Key, Json)>,

@@ -39,7 +39,7 @@ macro_rules! float {
         /// as text that begins with `0x`.
         pub fn $name(json: &Json) -> Result<$float> {
             let number = match json {
-                // Parsed from its text, because a detour through the wider type could round twice.
+                // Parsed from its text, because converting via the wider type could round twice.
                 Json::Number(number) => number.to_string().parse().ok(),
                 Json::String(text) => match &**text {
                     "NaN" => Some($float::from_bits($nan)),

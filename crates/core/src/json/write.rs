@@ -159,7 +159,7 @@ pub fn whole(value: i128, style: Style, out: &mut String) {
     if is_text {
         out.push('"');
     }
-    // Nearly all numbers are narrow, which is faster.
+    // Nearly all numbers fit the narrower type, which is faster to format.
     match i64::try_from(value) {
         Ok(value) => out.push_str(itoa::Buffer::new().format(value)),
         Err(_) => out.push_str(itoa::Buffer::new().format(value)),

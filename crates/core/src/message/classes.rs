@@ -7,8 +7,8 @@ use crate::{FieldInfo, Names, Reader, Result, Trace, Writer};
 
 /// The classes allowed in one place: an enum declared with [`classes!`](crate::classes).
 pub trait Classes<'d>: Sized + Clone + PartialEq + fmt::Debug {
-    /// All rows of the table, in the order of their indices within either kind: first those with a
-    /// layout, then those with a name only.
+    /// All rows of the table, first those with a layout, then those with only a name, each group in
+    /// the order of its indices.
     const INFO: &'static [ClassInfo];
 
     /// The names of all indices.

@@ -68,7 +68,7 @@ macro_rules! __message_struct {
 }
 
 /// The expansion of [`messages!`](crate::messages). Takes the enum's name, its lifetime if it has
-/// one, a lifetime in any case, its type, and its owned type.
+/// one, a lifetime to use even if it has none, its type, and its owned type.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __messages {

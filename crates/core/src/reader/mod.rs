@@ -12,9 +12,9 @@ use crate::{Error, Limits, Result};
 /// A cursor over bytes: little-endian numbers, bits from the least significant up, bounded parts,
 /// and scopes that a [`Trace`] turns into a [`Tree`].
 ///
-/// Every read checks first and names the field it was for. It fails with `Incomplete` if too few
-/// bytes are left; scopes return the errors of their contents, and fail at the limit on depth. A
-/// byte read after bit reads starts at the next whole byte.
+/// Every read first checks that enough bytes are left; if not, it fails with `Incomplete` and names
+/// the field. Scopes return the errors of their contents, and fail at the limit on depth. A byte
+/// read after bit reads starts at the next whole byte.
 ///
 /// ```
 /// use worldwire_core::Reader;
@@ -30,9 +30,9 @@ pub struct Reader<'d, T = NoTrace> {
     rest: &'d [u8],
     /// Where the current part ends, counted from the start of the layer.
     end: usize,
-    /// The byte that bit reads are in the middle of, shifted so that the next bit is the lowest.
+    /// The partly read byte, shifted so that the next bit is the lowest.
     partial: u8,
-    /// How many bits of it are left. Every byte read sets this to 0.
+    /// The number of its unread bits. Every byte read sets this to 0.
     partial_bits: u8,
     depth: u32,
     layers: u32,
@@ -97,7 +97,7 @@ impl<'d> Reader<'d, TreeBuilder<'d>> {
         self.trace.finish(Some(error))
     }
 
-    /// The tree of a decode and its outcome.
+    /// Ends a decode with this outcome. Returns its tree and the outcome.
     pub fn conclude<R>(self, outcome: Result<R>) -> (Tree<'d>, Result<R>) {
         match outcome {
             Ok(value) => (self.finish(), Ok(value)),
@@ -129,7 +129,7 @@ impl<'d, T> Reader<'d, T> {
         self.end - self.rest.len()
     }
 
-    /// How many whole bytes are left in the current part.
+    /// The number of whole bytes left in the current part.
     #[inline]
     #[must_use]
     pub fn remaining(&self) -> usize {

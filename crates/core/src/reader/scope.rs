@@ -317,8 +317,9 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         }
     }
 
-    /// How many elements to allocate: the promised `count`, but no more than the remaining bytes
-    /// can hold if each takes at least `least` bytes. Checks `count` against `most` and the limits.
+    /// The number of elements to allocate: the announced `count`, but no more than the remaining
+    /// bytes can hold if each takes at least `least` bytes. Checks `count` against `most` and the
+    /// limits.
     #[inline]
     pub fn capacity(&self, count: u64, most: u64, least: usize) -> Result<usize> {
         let (name, limit) = if least == 0 {

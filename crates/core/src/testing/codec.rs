@@ -11,7 +11,7 @@ use crate::{Limits, NoTrace, Reader, Result, Tree, TreeBuilder, Writer};
 pub struct Decoded<'d, V> {
     /// The value decoded without a trace.
     pub value: Result<V>,
-    /// The value decoded with a trace; an error is the same as without.
+    /// The value decoded with a trace; an error is the same as without a trace.
     pub traced: Result<V>,
     /// The bytes that were read.
     pub used: &'d [u8],
@@ -48,7 +48,7 @@ impl<V> Decoded<'_, V> {
     /// from. Returns the value, if there is one.
     ///
     /// # Panics
-    /// If any of them encodes to other bytes.
+    /// If any of them encodes to different bytes.
     pub fn encodes_back(
         self,
         encode: impl Fn(&V) -> Result<Vec<u8>>,

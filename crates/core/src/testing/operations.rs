@@ -121,8 +121,8 @@ pub struct Statistics {
     pub transmitted: u64,
 }
 
-/// How much a machine may queue for setup beyond the bounds on messages, for example TERA's two
-/// keys.
+/// The number of bytes that a machine may queue for setup beyond the bounds on messages, for
+/// example TERA's two keys.
 const MAX_SETUP_BYTES: usize = 512;
 
 /// A machine and everything known about it from outside.

@@ -16,15 +16,15 @@ pub struct Conditions {
     pub segment: usize,
     /// Carries every write as a datagram.
     pub datagrams: bool,
-    /// Per thousand: datagrams that never arrive.
+    /// Datagrams that never arrive, per thousand.
     pub loss: u64,
-    /// Per thousand: datagrams that arrive twice.
+    /// Datagrams that arrive twice, per thousand.
     pub duplication: u64,
-    /// Per thousand: datagrams that arrive up to four latencies late.
+    /// Datagrams that arrive up to four latencies late, per thousand.
     pub reordering: u64,
-    /// Per thousand: segments or datagrams with one bit inverted.
+    /// Segments or datagrams with one bit inverted, per thousand.
     pub corruption: u64,
-    /// Per thousand: segments that the observer does not see.
+    /// Segments that the observer does not see, per thousand.
     pub unseen: u64,
     /// The seed of the random choices.
     pub seed: u64,
@@ -214,7 +214,8 @@ impl<C: Connection> Pair<C> {
         }
     }
 
-    /// Runs until this time, with everything that arrives and every deadline that passes by then.
+    /// Runs until this time: delivers everything that arrives and handles every deadline that
+    /// passes by then.
     ///
     /// # Panics
     /// If a member asks for endless time-outs.

@@ -127,13 +127,13 @@ impl<'n> Tree<'n> {
         (0..index(self.nodes.len())).map(|index| NodeRef { tree: self, index })
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there are none.
+    /// Whether the tree has no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()

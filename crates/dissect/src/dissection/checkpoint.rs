@@ -24,7 +24,8 @@ impl Checkpoint {
         self.conversations.count()
     }
 
-    /// How many conversations reassembly follows here. Each takes a few hundred bytes.
+    /// The number of conversations that reassembly is following here. Each takes a few hundred
+    /// bytes.
     #[must_use]
     pub fn open_conversations(&self) -> usize {
         self.conversations.open()

@@ -6,7 +6,7 @@ use super::task::{Show, Task};
 use super::{Batch, Dissection};
 use crate::sink::Sink;
 
-/// How many closed conversations can wait for a fact.
+/// The maximum number of closed conversations that wait for a fact.
 const MAX_LINGERING: usize = 1024;
 
 impl Dissection {
@@ -81,8 +81,8 @@ impl Dissection {
         }
     }
 
-    /// Restarts the tasks that learned too little: those that learned only the facts of earlier
-    /// batches, after an event of this batch that stated a new one. They stop at the first event
+    /// Restarts the tasks that missed a fact: those that learned only the facts of earlier batches,
+    /// after an event of this batch had already stated a new one. They stop at the first event
     /// after which they wait for a fact.
     fn restart_outdated<S: Sink>(&self, batch: &Batch, tasks: &mut [Task<S>], show: &impl Show<S>) {
         let stated = tasks.iter().flat_map(|task| &task.facts);

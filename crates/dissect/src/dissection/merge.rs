@@ -21,7 +21,7 @@ struct Output<S: Sink> {
     source: S::Source,
     /// Each part, with the sink's length at its end.
     parts: VecDeque<(Part, usize)>,
-    /// How much was merged.
+    /// The length merged so far.
     taken: usize,
 }
 

@@ -9,9 +9,9 @@ use crate::defect::catch_defect;
 use crate::family::{BEGINNING, Family, Prepared};
 use crate::sink::Sink;
 
-/// How many conversations are prepared together. Threads share the work in portions of this size.
+/// The number of conversations prepared together. Threads share the work in portions of this size.
 const PORTION: usize = 64;
-/// How many events of a conversation are searched for its client's first bytes.
+/// The maximum number of a conversation's events searched for its client's first bytes.
 const MAX_EVENTS: usize = 16;
 
 /// Lets the families prepare the conversations that begin in this batch. Recognition decides later
@@ -88,8 +88,8 @@ mod tests {
     use crate::session::Session;
     use crate::vocabulary::Vocabulary;
 
-    /// A family that prepares conversations by noting what it saw of them. It returns nothing for
-    /// conversations that send `-`, and panics for those that send `!`.
+    /// A family that prepares conversations by noting the bytes it was given. It returns nothing
+    /// for conversations that send `-`, and panics for those that send `!`.
     #[derive(Debug)]
     struct Notes;
 
@@ -112,7 +112,7 @@ mod tests {
                 let text = String::from_utf8_lossy(bytes).into_owned();
                 (text != "-").then(|| Arc::new(text) as Prepared)
             };
-            // The last conversation gets nothing, because the list is too short.
+            // The last conversation is given nothing, because the list is too short.
             beginnings[..beginnings.len() - 1].iter().map(note).collect()
         }
 

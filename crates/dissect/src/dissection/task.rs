@@ -21,7 +21,7 @@ pub(super) struct Task<S> {
     pub(super) stream: u64,
     /// Its events, as indices into the batch.
     pub(super) events: Vec<usize>,
-    /// How many of them were read.
+    /// The number of events read so far.
     pub(super) read: usize,
     pub(super) sink: S,
     /// Every addition to the sink, with the sink's length after it.
@@ -33,7 +33,7 @@ pub(super) struct Task<S> {
     can_restart: bool,
     /// The first event at which it learned the facts of earlier batches but not those of this batch.
     pub(super) learned_early: Option<usize>,
-    /// How many events were read before it was restarted.
+    /// The number of events read before it was restarted.
     repeated: usize,
     /// The result of preparing the conversation, if any.
     pub(super) prepared: Option<Prepared>,
@@ -81,7 +81,7 @@ impl<S: Sink> Task<S> {
         *self = Self { events, prepared, repeated, can_restart: false, ..fresh };
     }
 
-    /// Reads its events, up to the first after which it waits for a fact.
+    /// Reads its events, up to and including the first after which it waits for a fact.
     ///
     /// Other tasks may state facts at the same time. A task that can be restarted nevertheless
     /// learns the facts of earlier batches and continues, because new facts are rare.

@@ -1,4 +1,4 @@
-//! Tests what a panic costs, and the order of output.
+//! Tests what is lost after a panic, and the order of output.
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 

@@ -11,7 +11,7 @@ use super::number::Number;
 enum Bound {
     /// Itself.
     Word,
-    /// These values. Only a list can have none or several.
+    /// These values. There can be none or several only in a list.
     Values(Vec<Literal>),
 }
 

@@ -7,7 +7,7 @@ use worldwire_core::text::is_hostile;
 
 /// Reports the position of a mistake in a filter, the expected input, and the actual input.
 ///
-/// It displays as three lines: the error, the filter, and a mark under the position. For a long
+/// It is displayed as three lines: the error, the filter, and a mark under the position. For a long
 /// filter, only the part around the position is shown.
 ///
 /// ```
@@ -135,7 +135,7 @@ impl Problem {
         self
     }
 
-    /// Adds what to write instead, unless there is already a hint.
+    /// Adds a hint on what to write instead, unless there already is one.
     pub(super) fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.hint.get_or_insert_with(|| hint.into());
         self
@@ -143,7 +143,7 @@ impl Problem {
 
     /// Finds the column and cuts out the part to show.
     pub(super) fn in_filter(self, filter: &str) -> FilterError {
-        /// How many characters to show on each side of the position.
+        /// The number of characters to show on each side of the position.
         const AROUND: usize = 60;
         let at = filter.floor_char_boundary(self.at.min(filter.len()));
         let (before, behind) = filter.split_at(at);

@@ -1,4 +1,4 @@
-//! The syntax tree of a filter, and how it prints.
+//! The syntax tree of a filter, and its text form.
 
 use core::fmt::{self, Write as _};
 
@@ -79,7 +79,7 @@ pub(super) enum Step {
 /// Where a path starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// In the fields, else at the top of the tree, else in this metadata.
+    /// In the fields; if they lack it, at the top of the tree; otherwise in this metadata.
     Anywhere(Option<Metadata>),
     /// At the top of the tree.
     Top,

@@ -69,7 +69,7 @@ enum JsonStep {
 type Place = Vec<JsonStep>;
 
 impl FieldPath {
-    /// Reads a path, in the messages that a filter names.
+    /// Parses a path to a field of the messages that a filter names.
     ///
     /// # Errors
     /// What is wrong with the path, as for a filter. Columns count from the start of the path.
@@ -388,7 +388,7 @@ mod tests {
     use super::{FieldPath, Filter, PathError};
     use crate::Definitions;
 
-    /// A path of a message whose definitions know it only by its end.
+    /// A path in a message whose definitions list only the ends of paths.
     fn path(text: &str) -> FieldPath {
         let definitions = Definitions::built_in();
         let of = Filter::parse("game.PropagateBuffer and from == client").unwrap();

@@ -155,7 +155,7 @@ fn check_path(path: &Path, scope: &[&Pattern], resolver: &Resolver<'_>) -> Optio
     };
     let known = &resolver.known().messages;
     let messages: Vec<&KnownMessage<'_>> = known.iter().filter(in_scope).collect();
-    // The message may be known only by number.
+    // The message may have only a number.
     if messages.is_empty() {
         return None;
     }
@@ -242,7 +242,7 @@ pub(super) fn is_field(word: &str, known: &[KnownMessage<'_>]) -> bool {
     word.split('.').enumerate().all(is_known)
 }
 
-/// Whether a word is a field inside others, so it is known by the end of its path.
+/// Whether a word is a field inside others, so that the end of its path identifies it.
 pub(super) fn is_inner(word: &str, known: &[KnownMessage<'_>]) -> bool {
     known.iter().any(|known| known.names.inner.contains(&word))
 }
@@ -253,7 +253,7 @@ pub(super) fn nearest_name<'n>(
     typed: &str,
     names: impl IntoIterator<Item = &'n str>,
 ) -> Option<&'n str> {
-    /// Shorter words are a prefix of too many names.
+    /// Shorter words are prefixes of too many names.
     const LEAST: usize = 3;
     let names: BTreeSet<&str> = names.into_iter().collect();
     let begins = |name: &&&str| {

@@ -90,7 +90,7 @@ impl Folded {
     }
 }
 
-/// How many bytes still match if the byte after the first `matched` ones does not.
+/// The number of bytes that still match if the byte after the first `matched` ones does not.
 fn before(borders: &[usize], matched: usize) -> usize {
     matched.checked_sub(1).and_then(|last| borders.get(last)).copied().unwrap_or(0)
 }

@@ -9,7 +9,7 @@ use winnow::{ModalResult, Parser};
 use super::error::Problem;
 use super::expression::is_word_char;
 
-/// How many regular expressions a filter can have.
+/// The maximum number of regular expressions in a filter.
 pub(super) const MAX_REGEXES: usize = 32;
 
 /// The rest of the filter.
@@ -19,7 +19,7 @@ pub(super) type Input<'f> = Stateful<LocatingSlice<&'f str>, Usage>;
 /// that something else may match; it is never reported.
 pub(super) type Outcome<T> = ModalResult<T, Problem>;
 
-/// How much of the limits has been used.
+/// The part of the limits used so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Usage {
     pub(super) depth: usize,

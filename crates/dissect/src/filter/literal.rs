@@ -34,7 +34,7 @@ pub(super) struct Text {
     guid: Option<[u8; 16]>,
     /// The IPv4 address, in its stored byte order.
     ipv4: Option<[u8; 4]>,
-    /// The bytes that it shows as hexadecimal digits, if it has no quotes.
+    /// The bytes that its hexadecimal digits stand for, if it has no quotes.
     hex: Option<Box<[u8]>>,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Regular {
 pub(super) struct Set {
     /// The members, in the order written.
     members: Box<[Member]>,
-    /// Whole numbers and ranges of them, sorted and disjoint.
+    /// Whole numbers and ranges of whole numbers, sorted and disjoint.
     wholes: Box<[(i128, i128)]>,
     pub(super) texts: Sorted,
     /// The identifiers among the texts.

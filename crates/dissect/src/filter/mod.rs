@@ -371,15 +371,15 @@ impl Filter {
         values::classes(&self.expression)
     }
 
-    /// The names on each tested path: `m_list` and `m_id` for `fields.m_list[3].m_id`. Excludes
-    /// metadata.
+    /// The names on each tested path, without metadata: `m_list` and `m_id` for
+    /// `fields.m_list[3].m_id`.
     #[must_use]
     pub fn field_names(&self) -> Vec<Vec<&str>> {
         fields::names(&self.expression)
     }
 
-    /// The names of tested metadata, such as `time`. Excludes paths that can only be fields:
-    /// `fields.time`.
+    /// The names of tested metadata, such as `time`, but not of paths that can only be fields, such
+    /// as `fields.time`.
     #[must_use]
     pub fn metadata_names(&self) -> Vec<&str> {
         fields::metadata(&self.expression)

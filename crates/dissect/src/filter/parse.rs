@@ -15,11 +15,11 @@ use super::input::{
 };
 use super::value;
 
-/// How many bytes a filter can have.
+/// The maximum length of a filter in bytes.
 pub(super) const MAX_BYTES: usize = 64 << 10;
-/// How deeply parentheses and `not`s can be nested.
+/// The maximum nesting depth of parentheses and `not`s.
 pub(super) const MAX_DEPTH: usize = 64;
-/// How many steps a path can have.
+/// The maximum number of steps in a path.
 pub(super) const MAX_STEPS: usize = 64;
 pub(super) fn parse(filter: &str) -> Result<Expression, FilterError> {
     if filter.len() > MAX_BYTES {

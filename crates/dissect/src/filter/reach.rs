@@ -1,4 +1,4 @@
-//! What the name of a message alone says about a filter's result.
+//! The result of a filter, as far as a message's name alone determines it.
 
 use super::Filter;
 use super::expression::Expression;

@@ -63,12 +63,12 @@ pub(super) fn matches_name(expression: &Expression, family: &str, name: &str) ->
     }
 }
 
-/// Whether a pattern also means messages that cannot be decoded completely.
+/// Whether a pattern also covers messages that cannot be decoded completely.
 fn is_problem(pattern: &Pattern) -> bool {
     *pattern.0 == *NoteKind::Problem.name()
 }
 
-/// Whether any value contains a text, as output shows it, or the message contains the bytes.
+/// Whether any value, as output shows it, contains a text, or the message contains the bytes.
 fn is_anywhere(needle: &Needle, subject: &Subject<'_>) -> bool {
     if !needle.is_text() {
         return subject.tree.layers().iter().any(|layer| needle.is_in(layer.data()));
@@ -127,7 +127,7 @@ fn passes(path: &Path, check: &Check, subject: &Subject<'_>, found: &Ambiguities
 }
 
 /// Calls `test` with each value at a path until one passes. Returns `None` if the path leads
-/// nowhere, otherwise whether a value passed. Only the first place that has the path counts: the
+/// nowhere, otherwise whether a value passed. Only the first place that has the path is used: the
 /// fields, then the top of the tree, then the metadata, then nested fields.
 pub(super) fn look<'s>(
     path: &Path,
@@ -198,7 +198,7 @@ fn top<'s>(tree: &'s Tree<'s>, steps: &[Step], visit: &mut Visit<'_, 's>) -> Con
     follow(tree.roots(), step, rest, MAX_LISTS, visit)
 }
 
-/// How many nested lists are searched without an index.
+/// The maximum depth of nested lists that are searched without an index.
 pub(super) const MAX_LISTS: u32 = 128;
 
 /// Follows a path from a node. Visits every node at most once.
@@ -286,7 +286,7 @@ impl<'s> Subject<'s> {
             Metadata::TargetPort => return [port(to), None],
             Metadata::Port => return [port(from), port(to)],
             Metadata::Error => return [self.tree.error().map(PathValue::Error), None],
-            // There can be any number of them; see `search`.
+            // There can be any number of remarks; see `search`.
             Metadata::Remarks => return [None, None],
         };
         [Some(value), None]

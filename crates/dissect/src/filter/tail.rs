@@ -31,7 +31,7 @@ pub struct Ambiguity {
 /// `` `x` in game.PropagateBuffer (packet 90) can be `a.x` or `b.x`; write more of the path ``
 impl fmt::Display for Ambiguity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// How many paths are listed.
+        /// The maximum number of paths listed.
         const MAX: usize = 6;
         let Self { packet, message, path, candidates, .. } = self;
         write!(f, "`{path}` is ambiguous in {message} (packet {packet}): it can be ")?;

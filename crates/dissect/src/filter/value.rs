@@ -15,7 +15,7 @@ use super::input::{Input, MAX_REGEXES, Outcome, close, problem, rest, space, tok
 use super::literal::{Literal, Member, Needle, Regular, Set, Text};
 use super::number::Number;
 
-/// How many bytes a compiled regular expression can take.
+/// The maximum size of a compiled regular expression in bytes.
 const MAX_REGEX_BYTES: usize = 256 << 10;
 
 pub(super) fn literal(input: &mut Input<'_>) -> Outcome<Literal> {
@@ -70,7 +70,7 @@ pub(super) fn regular(input: &mut Input<'_>) -> Outcome<Regular> {
     match RegexBuilder::new(text.as_str()).size_limit(MAX_REGEX_BYTES).build() {
         Ok(compiled) => Ok(Regular::new(text.as_str(), compiled)),
         Err(error) => {
-            // Some messages already say what was found.
+            // Some of the library's messages already begin with "found".
             let error = error.to_string();
             let found = error.strip_prefix("found ").unwrap_or(&error);
             let problem = Problem::new(at, "a regular expression", found);
@@ -229,7 +229,8 @@ fn bare(at: usize, run: &str) -> Outcome<Literal> {
     if shown.ipv4().is_some() || (shown.guid().is_some() && run.contains('-')) {
         return Ok(Literal::Text(shown));
     }
-    // This many digits with a single `e` are bytes, because real numbers are shorter.
+    // This many digits with a single `e` are taken as bytes, because no real number is written that
+    // long.
     const MANY: usize = 32;
     if shown.hex().is_some() && run.len() >= MANY {
         return Ok(Literal::Text(shown));
@@ -279,7 +280,7 @@ fn escape(input: &mut Input<'_>, at: usize) -> Outcome<char> {
     Ok(c)
 }
 
-/// Text up to the closing quote, without escapes. The opening quote was read.
+/// Text up to the closing quote, without escapes. The opening quote has already been read.
 fn raw<'f>(input: &mut Input<'f>, start: usize) -> Outcome<&'f str> {
     let text = take_till(0.., '"').parse_next(input)?;
     match opt(mark("\"")).parse_next(input)? {

@@ -24,9 +24,10 @@ pub struct UnknownValue {
     pub value: String,
     /// The most similar value that the field can have.
     pub nearest: Option<String>,
-    /// What the field can be, if the list is short: `` `client` or `server` ``.
+    /// The values that the field can have, if the list is short: `` `client` or `server` ``.
     pub wanted: Option<String>,
-    /// If the operator does not fit: the values it works on. `value` is then the operator.
+    /// If the operator does not fit the field: the values that it works on. `value` is then the
+    /// operator.
     pub works_on: Option<&'static str>,
     /// Whether all values of the field are known. If not, it may have this one after all.
     pub is_certain: bool,
@@ -383,7 +384,7 @@ impl<'k, 'd> FilterVocabulary<'k, 'd> {
         };
         let in_scope = self.in_scope(scope);
         let holders: Vec<&&KnownMessage<'_>> = in_scope.iter().filter(holds).collect();
-        // Messages may be known only by number, and some names are beside the fields.
+        // Some messages have only a number, and output shows some names beside the fields.
         let of: BTreeSet<&str> = match holders.is_empty() {
             true if in_scope.is_empty() => self.values.families.iter().copied().collect(),
             true => in_scope.iter().map(|known| known.family).collect(),
@@ -446,13 +447,15 @@ fn check_class(path: &Path, class: &str, definitions: &Definitions) -> Option<Un
 
 /// Whether a number can only be the date of a packet, in seconds since 1970.
 fn is_date(literal: &Literal) -> bool {
-    /// 1973. No capture lasts three years.
+    /// A date in 1973. As seconds since the first packet, it would be over three years, longer than
+    ///       any capture.
     const LEAST: Number = Number::Whole(100_000_000);
     let Literal::Number(number) = literal else { return false };
     number.compare(&LEAST).is_some_and(Ordering::is_ge)
 }
 
-/// The most similar name: one that differs only in case, else as for fields.
+/// The most similar name: one that differs only in case; otherwise, the name is chosen as for
+/// fields.
 fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str> + Clone) -> Option<String> {
     let same = names.clone().find(|name| name.eq_ignore_ascii_case(typed));
     same.or_else(|| nearest_name(typed, names)).map(str::to_owned)

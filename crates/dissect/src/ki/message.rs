@@ -70,7 +70,7 @@ impl Message for KiMessage<'_> {
             Unit::Message { service, order } => {
                 let definition = self.protocols.message(service, order);
                 let large = inside.len() > usize::from(u16::MAX);
-                // Fast for messages that fit, as nearly all do.
+                // This is fast for messages that fit their definition, as nearly all do.
                 definition.is_some_and(|message| message.fits(self.received.payload()))
                     || RawMessage::decode_named(&mut reader, large, self.protocols).is_ok()
             }

@@ -56,7 +56,7 @@ pub(super) fn messages(definitions: &Definitions) -> Vec<MessageNames<'_>> {
         inner.extend(properties.map(|property| &*property.name));
     }
     for message in protocols.iter().flat_map(|protocol| protocol.messages()) {
-        // Only messages that hold objects get the fields of all classes: the list is long.
+        // Only messages that hold objects list the fields of all classes, because there are many.
         let is_open = objects.fields(message).next().is_some();
         let own = message.fields().iter().chain(message.appended());
         all.push(MessageNames {

@@ -1,5 +1,5 @@
-//! Replaces the login's secrets in builds without the feature `keys`. Such builds refuse key files
-//! that contain secrets.
+//! Stands in for the module with the login's secrets in builds without the feature `keys`. Such
+//! builds refuse key files that contain secrets.
 
 use std::sync::Arc;
 

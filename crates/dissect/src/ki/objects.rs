@@ -48,7 +48,7 @@ impl KiObjects {
         &self.hints
     }
 
-    /// The fields of a message that should hold objects.
+    /// The fields of a message that are expected to hold objects.
     pub fn fields<'f>(&'f self, message: &'f Message) -> impl Iterator<Item = &'f str> {
         self.fields.of(message)
     }
@@ -77,7 +77,7 @@ impl KiObjects {
         self.fields = self.hints.fields(protocols);
     }
 
-    /// The codec for the object in a field, if it should hold one. The object can be null.
+    /// The codec for the object in a field that is expected to hold one. The object can be null.
     fn known(&self, (service, order): (u8, u8), field: &str) -> Option<ObjectCodec<'_>> {
         let options = self.fields.get(service, order, field)?;
         let options = ObjectOptions { null_root: true, ..options.clone() };
@@ -177,7 +177,8 @@ pub(super) fn object_from_json(
     Ok((object, header))
 }
 
-/// A remark about a message with a field that should hold an object and cannot be read as one.
+/// A remark about a message in which a field is expected to hold an object but cannot be read as
+/// one.
 pub(crate) fn unreadable(
     (service, order): (u8, u8),
     payload: &[u8],

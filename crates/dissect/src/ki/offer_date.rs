@@ -9,7 +9,7 @@ use worldwire_ki::control::{Control, Opcode};
 
 use crate::message::NumberNames;
 
-/// The field with the lower half of the seconds, beside which the date is shown.
+/// The field with the lower half of the seconds; the date is shown beside it.
 const FIELD: &str = "timeLow";
 
 /// The date of an offer or accept, in UTC.

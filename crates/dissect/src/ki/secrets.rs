@@ -28,8 +28,8 @@ pub(super) const NO_KEY: &str =
 pub(crate) struct Secrets<'k> {
     pub(crate) keys: &'k KeyFile,
     pub(crate) salt: Option<Salt>,
-    /// The session in which the client proved to have one of the user's passwords. The user may
-    /// then also see the server's answer.
+    /// The session in which the client proved that it has one of the user's passwords. The user may
+    /// then also see the server's reply.
     pub(crate) proven: Option<Salt>,
 }
 

@@ -18,7 +18,7 @@ use crate::family::{HeldPiece, Opening, Start, Verdict};
 use crate::item::Note;
 use crate::session::{Emit, Interpreter};
 
-/// How many pieces of a conversation are examined if its beginning is missing.
+/// The maximum number of pieces examined in a conversation whose beginning is missing.
 const MAX_PIECES: usize = 16;
 
 /// Whether the first bytes are KI frames.
@@ -50,7 +50,7 @@ pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
     if wait { Verdict::NeedMore } else { Verdict::No }
 }
 
-/// Decides the sides: servers offer sessions, and clients accept them.
+/// Decides which side is which: servers offer sessions, and clients accept them.
 fn sides(side: Side, first: &[u8]) -> Verdict {
     let speaker = match frame::control_opcode(first) {
         Some(Opcode::SessionOffer) => Side::Server,
@@ -66,7 +66,7 @@ pub(super) struct Reading {
     keys: Arc<KeyFile>,
     protocols: Arc<Protocols>,
     objects: Arc<KiObjects>,
-    /// The session in which the client proved to have one of the user's passwords.
+    /// The session in which the client proved that it has one of the user's passwords.
     proven: Option<Salt>,
     /// Messages that did not fit their definition. Each is reported once.
     misfits: Vec<(u8, u8)>,
@@ -140,7 +140,7 @@ fn misfit(
     let Unit::Message { service, order } = received.unit else { return None };
     let message = protocols.message(service, order)?;
     let payload = received.payload();
-    // Fast for messages that fit, as nearly all do.
+    // This is fast for messages that fit their definition, as nearly all do.
     if message.fits(payload) || misfits.contains(&(service, order)) {
         return None;
     }

@@ -9,7 +9,7 @@ use worldwire_mxo::schema::{Objects, Tables, csv_fields, declared_class, is_csv_
 use super::objects::BlobSections;
 use crate::knowledge::Definitions;
 
-/// Tables of game objects, built in and from the user.
+/// Tables of game objects: the built-in ones and the user's.
 #[derive(Clone, Debug)]
 pub struct MxoObjects {
     tables: Tables,
@@ -168,7 +168,7 @@ impl TableFormat {
 
     /// The format of rows without a header line, judging by the first ones.
     fn of_rows(text: &str) -> Option<Self> {
-        /// How many rows must look like a table.
+        /// The number of rows that must look like a table.
         const LOOK: usize = 8;
         let rows = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let mut rows = rows.filter(|line| !line.starts_with('#')).take(LOOK).map(Self::of_row);

@@ -131,7 +131,7 @@ impl Interpreter<LoginConnection> for LoginReading {
     const FAMILY: &'static str = FAMILY;
 
     fn received(&mut self, received: LoginReceived<'_>, emit: &mut Emit<'_>) {
-        // The missing key is reported once, as news.
+        // The missing key is reported once, by an event of its own.
         let is_whole = received.is_sealed || received.message().is_ok();
         emit.message(&LoginItem { received, is_whole });
     }
@@ -203,8 +203,8 @@ struct LoginItem<'c> {
 }
 
 impl LoginItem<'_> {
-    /// How many bytes of the stream precede the message in its frame: the length, and if the message was
-    /// encrypted, the initialisation vector, checksum, length and time.
+    /// The number of stream bytes that precede the message in its frame: the length, and if the message
+    /// was encrypted, the initialisation vector, checksum, length and time.
     fn head(&self) -> u64 {
         let LoginReceived { range, encrypted, is_sealed, .. } = &self.received;
         let whole = range.end.saturating_sub(range.start);
@@ -361,10 +361,10 @@ fn add<'a, M: Messages<'a>>(channel: Channel, messages: &mut Vec<MessageNames<'s
 
 /// The fields of a message, and of the records inside it.
 fn inner(row: &MessageInfo) -> impl Iterator<Item = &'static str> {
-    /// The fields of characters and of certificates with a signature, which are not records.
+    /// The fields of characters and signed certificates, whose layouts are not records.
     const CHARACTERS: &[&str] = &["reserved", "handleOffset", "id", "status", "worldId", "handle"];
     const SIGNED: &[&str] = &["signature", "certificate"];
-    /// The field of a background that does not belong to its text.
+    /// The only field of a background that is not part of its text.
     const BACKGROUND: &[&str] = &["appearance"];
     let others: &[&[&str]] = match row.name {
         "AuthReply" => &[CHARACTERS, SIGNED],

@@ -20,7 +20,8 @@ pub(super) struct DatagramKind {
     is_whole: bool,
 }
 
-/// Names of packets: with objects, else with RPC messages, else others.
+/// Names of packets. The first is for packets with objects, the second for others with RPC
+/// messages, and the rest for all remaining packets.
 pub(super) const PACKETS: [&str; 5] =
     ["game.Objects", "game.Rpc", "game.Unknown", "game.Reset", "game.Ack"];
 /// Names of plain packets.

@@ -58,7 +58,7 @@ impl<'o> ObjectSections<'o> {
     }
 }
 
-/// Assumes the view of the client's own character even if its create is missing.
+/// Assumes that the view of the client's own character exists, even if its create is missing.
 impl Views for ObjectSections<'_> {
     fn viewed(&self, view: u16) -> Option<Viewed> {
         let own = || {

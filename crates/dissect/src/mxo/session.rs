@@ -17,11 +17,11 @@ use crate::session::{Emit, Interpreter};
 /// The server's port.
 const PORT: u16 = 10_000;
 
-/// Recognises datagrams of the game channel: a hello, an answer or a ping; encrypted datagrams on
-/// the server's port; or several encrypted datagrams on any port. Tolerates damaged and lost
-/// datagrams by examining the ones after them.
+/// Recognises datagrams of the game channel: a hello, a reply to one, or a ping; encrypted
+/// datagrams on the server's port; or several encrypted datagrams on any port. Tolerates damaged
+/// and lost datagrams by examining the ones after them.
 pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
-    /// How many datagrams are examined.
+    /// The maximum number of datagrams examined.
     const MAX_PIECES: usize = 16;
     if !opening.datagrams {
         return login::recognize(opening);
@@ -90,7 +90,7 @@ pub(super) struct Reading {
     views: MxoViews,
     /// The last hello. A different one starts a new session.
     hello: Option<Hello>,
-    /// Whether it learns sessions from relays of the margin channel.
+    /// Whether it learns sessions from relays on the margin channel.
     learns: bool,
     /// Whether the session of the last hello must be looked up.
     is_new: bool,
@@ -141,7 +141,8 @@ impl Interpreter<Connection> for Reading {
         }
         match self.views.take(side, bytes, emit.packet()) {
             Ok(notes) => notes.into_iter().for_each(|note| emit.note(note)),
-            // The packet's tree has the error. Only exceeded limits of views are reported here.
+            // The packet's tree already contains the error. Only exceeded limits on views are
+            // reported here.
             Err(error) => {
                 let packet = emit.packet().map_or(String::new(), |it| format!("packet {it}: "));
                 emit.note(Note::problem(format!("{packet}objects: {error}")));

@@ -329,7 +329,7 @@ impl MxoViews {
         }
     }
 
-    /// Where an unknown view may come from.
+    /// Explains where an unknown view may come from.
     fn origin(&self) -> String {
         let within = |number: PacketNumber| match number {
             Some(number) => format!(" in packet {number}"),

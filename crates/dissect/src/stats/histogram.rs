@@ -30,7 +30,7 @@ impl Histogram {
         self.longest = self.longest.max(duration);
     }
 
-    /// How many durations were counted.
+    /// The number of durations counted.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count

@@ -77,7 +77,7 @@ impl Replies {
         rows
     }
 
-    /// How many requests have no reply.
+    /// The number of requests without a reply.
     #[must_use]
     pub fn unanswered(&self) -> u64 {
         self.forgotten + self.pending.len() as u64

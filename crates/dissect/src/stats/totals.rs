@@ -14,7 +14,7 @@ use crate::overview::Overview;
 /// of them.
 pub const MAX_NAMES: usize = 4096;
 
-/// What is counted for an item.
+/// The facts about an item that are counted.
 #[derive(Clone, Debug)]
 pub struct Counted {
     /// The conversation.
@@ -37,7 +37,7 @@ pub struct Counted {
     pub is_problem: bool,
     /// Whether it is a message without a definition.
     pub lacks_definition: bool,
-    /// What the problem is, for reports.
+    /// A description of the problem, for reports.
     pub problem: Option<Box<str>>,
 }
 
@@ -103,7 +103,7 @@ impl Counted {
 /// Messages, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// How many messages.
+    /// The number of messages.
     pub messages: u64,
     /// The sum of their bytes.
     pub bytes: u64,
@@ -121,21 +121,21 @@ impl Amount {
 pub struct NameRow {
     /// Their family.
     pub family: &'static str,
-    /// How many each side sent, by [`Side::index`].
+    /// The number that each side sent, by [`Side::index`].
     pub sent: [u64; 2],
     /// The sum of their bytes.
     pub bytes: u64,
 }
 
-/// Totals over all selected items and conversations. Their size does not depend on how many there
-/// are: there are at most [`MAX_NAMES`] names, and the other parts are bounded as well.
+/// Totals over all selected items and conversations. However many there are, the totals stay small:
+/// they hold at most [`MAX_NAMES`] names, and the other parts are bounded as well.
 #[derive(Debug)]
 pub struct Totals {
     /// Only this conversation.
     stream: Option<u64>,
     /// Whether a filter selects the items.
     pub is_filtered: bool,
-    /// How many conversations.
+    /// The number of conversations.
     pub conversations: u64,
     /// Recognised conversations by family.
     pub families: BTreeMap<&'static str, u64>,
@@ -156,7 +156,7 @@ pub struct Totals {
     /// Notes about problems.
     pub problems: u64,
     names: HashMap<Box<str>, NameRow>,
-    /// Messages of all other names.
+    /// Messages with any other name.
     pub others: Amount,
     /// Messages over time.
     pub rates: Rates,
@@ -165,8 +165,8 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Counts nothing yet. `stream` selects one conversation; `is_filtered` says whether a filter
-    /// selects the items that will be [added](Self::add).
+    /// Starts with nothing counted. `stream` selects one conversation; `is_filtered` says whether a
+    /// filter selects the items that will be [added](Self::add).
     #[must_use]
     pub fn new(stream: Option<u64>, is_filtered: bool) -> Self {
         Self {

@@ -47,7 +47,7 @@ pub struct TeraDefinitions {
     leniency: Leniency,
 }
 
-/// How many builds without a map are remembered.
+/// The maximum number of builds without a map that are remembered.
 const MAX_BUILDS: usize = 64;
 
 impl Clone for TeraDefinitions {
@@ -396,7 +396,7 @@ mod tests {
             diagnostics.iter().any(|text| text.contains("another S_A.1.def: a/S_A.1.def")),
             "{diagnostics:?}"
         );
-        // Errors in files of the same name differ by path.
+        // Errors in files of the same name are distinguished by their paths.
         let wrong = tera.add(vec![file("b/S_W.1.def", b"uint a\n"), file("c/S_W.2.def", b"")]);
         let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
         assert!(matches!(&wrong[..], [one] if one.starts_with("b/S_W.1.def:1:1: ")), "{wrong:?}");
@@ -541,7 +541,7 @@ mod tests {
         let mut plain = tera.encode(&json!({ "opcode": 6, "payload": { "$hex": "0102030405" } }));
         tera.number(&json!({ "opcode": 6, "revision": 7 }), plain.as_mut().unwrap(), &mut counters);
         assert_eq!(plain.unwrap()[4..], [1, 2, 3, 4, 5], "a message without a counter");
-        // With the counter as read, or without counters at all.
+        // Neither a counter that was read nor a counter of 0 causes a remark.
         for counter in [0, 7] {
             let fields = json!({ "$integrity": { "counter": counter, "checksum": 5 } });
             assert_eq!(diagnostics(json!(5), fields), [""; 0]);

@@ -38,7 +38,7 @@ const HEADER: usize = 8;
 const SEED_MESSAGE: &str = "S_LOGIN_ACCOUNT_INFO";
 const SEED_FIELD: &str = "fields.integrityIv";
 
-/// How much of a message name advice shows.
+/// The maximum number of characters of a message name shown in advice.
 const MAX_NAME: usize = 100;
 
 /// Recognises the server's hello and a first key from the client. Keys are random and everything
@@ -60,7 +60,7 @@ fn exchanged(server: &(u64, Vec<u8>), client: &(u64, Vec<u8>)) -> Verdict {
     if *missing_of_client > 0 || ![0, HELLO_BYTES].contains(missing) {
         return Verdict::No;
     }
-    // The capture may have lost the hello without noticing, or may include it.
+    // The capture may have lost the hello without reporting a gap, or may include it.
     let keys = match from_server.strip_prefix(&HELLO) {
         Some(keys) if *missing == 0 => keys,
         _ => from_server,
@@ -111,7 +111,7 @@ pub(super) struct Reading {
 
 /// The client's and the server's keep-alives.
 ///
-/// Unverified: that these are the only messages that tell each end that the other is alive.
+/// Unverified: these are the only messages by which an end learns that the other is alive.
 const KEEP_ALIVES: [&str; 2] = ["C_PONG", "S_PING"];
 
 /// What a relay needs in order to sign the client's messages again.
@@ -224,7 +224,7 @@ impl Interpreter<Connection> for Reading {
         emit.message(&message);
     }
 
-    /// Only relays sign again and hold messages; other roles refuse.
+    /// Only relays sign again and hold messages; other roles refuse these commands.
     fn inform(&mut self, sender: &mut Sender) {
         if let Some(opcodes) = self.keep_alives.take() {
             let _ = sender.set_keep_alives(opcodes);

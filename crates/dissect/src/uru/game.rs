@@ -17,7 +17,7 @@ const MESSAGE: &str = "message";
 const STATE: &str = "state";
 /// The name of a state's head, for states whose variables cannot be read.
 const HEAD: &str = "stateHead";
-/// How much of a descriptor's name is shown in a remark.
+/// The maximum length of a descriptor's name in a remark.
 const MAX_NAME: usize = 60;
 
 /// Shows the net message `message` after the bytes of a buffer, and the object state `state` after

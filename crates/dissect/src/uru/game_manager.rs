@@ -18,7 +18,7 @@ use super::definitions::UruDefinitions;
 
 /// The name of the message decoded from a buffer.
 const MESSAGE: &str = "message";
-/// How many games of a conversation are kept.
+/// The maximum number of games kept per conversation.
 const MAX_GAMES: usize = 4_096;
 
 /// The types of a conversation's games by ID. `GameInstance` reveals them.
@@ -26,7 +26,7 @@ const MAX_GAMES: usize = 4_096;
 pub(super) struct GameTypes(BTreeMap<u32, GameType>);
 
 impl GameTypes {
-    /// How many games are known.
+    /// The number of known games.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
@@ -103,7 +103,7 @@ pub(super) fn names() -> Vec<&'static str> {
     NAMES.iter().map(String::as_str).collect()
 }
 
-/// Everything that has messages.
+/// All scopes that have messages.
 pub(super) fn scopes() -> impl Iterator<Item = GameScope> {
     let games = GameType::ALL.map(GameScope::Game);
     [GameScope::Manager, GameScope::Unknown].into_iter().chain(games)
@@ -258,7 +258,7 @@ mod tests {
         let (json, remarks) = shown(&games, &buffer);
         assert_eq!((&json["message"]["game"], remarks), (&json!("AnyGame"), vec![]));
         assert!(json["message"].get("body").is_some());
-        // A failure reveals nothing, and clients reveal nothing.
+        // Failed requests reveal nothing, and neither do clients.
         games.learn_from(&received(Side::Server, &instance(2)));
         games.learn_from(&received(Side::Client, &instance(0)));
         assert_eq!((games.of(70), games.name(Side::Client, &buffer)), (None, None));

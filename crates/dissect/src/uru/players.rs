@@ -33,9 +33,9 @@ struct PlayerName {
     name: Arc<str>,
 }
 
-/// How many names are kept.
+/// The maximum number of names kept.
 const MAX_NAMES: usize = 65_536;
-/// How many bytes of a name are kept.
+/// The maximum number of bytes kept of a name.
 const MAX_NAME: usize = 255;
 
 /// Fields that hold a player ID or a list of player IDs.
@@ -56,7 +56,7 @@ pub(super) const FIELDS: &[&str] = &[
 ];
 
 impl Players {
-    /// How many names are known.
+    /// The number of known names.
     pub(super) fn len(&self) -> usize {
         self.names.len()
     }

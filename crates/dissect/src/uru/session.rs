@@ -30,7 +30,7 @@ use crate::knowledge::{Fact, Facts};
 use crate::message::{Message, NumberNames};
 use crate::session::{Emit, Interpreter};
 
-/// How many pieces of a conversation are examined if its beginning is missing.
+/// The maximum number of pieces examined in a conversation whose beginning is missing.
 const MAX_PIECES: usize = 16;
 
 /// Recognises the client's connect packet. If the beginning is missing, setup packets or complete
@@ -48,7 +48,7 @@ pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
 }
 
 fn recognize_late(opening: &Opening<'_>) -> Verdict {
-    // A setup packet starts with its type and byte count. A client's number is only rarely short.
+    // A setup packet starts with its type and byte count. A client's number rarely has fewer bytes.
     let is_setup = |piece: &HeldPiece, kind: u8, counts: RangeInclusive<u8>| {
         let (Some(first), Some(count)) = (piece.bytes.first(), piece.bytes.get(1)) else {
             return false;
@@ -143,7 +143,7 @@ struct UruMessage<'m> {
 
 /// Enough bytes for a state's head: flags, the longest name and the version.
 const MAX_HEAD: usize = 2 + 2 + 4095 + 2 + 4200;
-/// How much of a descriptor's name is shown.
+/// The maximum number of characters shown of a descriptor's name.
 const MAX_NAME: usize = 60;
 
 /// The kind of key that decrypts a service.
@@ -224,7 +224,7 @@ impl<'m> UruMessage<'m> {
         holds.then(|| received.bytes.get(HEAD..)).flatten()
     }
 
-    /// What to do about a message of a game whose type is not known.
+    /// Advice about a message of a game whose type is not known.
     fn games_advice(&self, buffer: &[u8]) -> Option<Cow<'static, str>> {
         let message = self.contents.games.decode(self.received.side, buffer).ok()?;
         matches!(message.body, GameBody::Unknown { .. }).then(|| {
@@ -255,7 +255,7 @@ const STATES: [ClassIndex; 2] = [ClassIndex::plNetMsgSDLState, ClassIndex::plNet
 
 /// The class of the Plasma message inside, which precedes the deflated part.
 fn payload_class(buffer: &[u8]) -> Option<&'static str> {
-    /// Two lengths and the compression.
+    /// Two lengths and the compression type.
     const STREAM: usize = 9;
     let class = u32::from(u16::from_le_bytes(*buffer.first_chunk()?));
     if !PAYLOADS.contains(&ClassIndex(class)) {

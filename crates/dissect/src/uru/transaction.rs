@@ -7,7 +7,7 @@ use worldwire_core::Side;
 use worldwire_uru::connection::{Received, Unit};
 use worldwire_uru::frame::{Service, table};
 
-/// Where messages have their transaction numbers, counted in bytes from the message number.
+/// The positions of transaction numbers in messages, counted in bytes from the message number.
 static PLACES: LazyLock<HashMap<(Service, Side, u32), usize>> = LazyLock::new(|| {
     let tables =
         Service::ALL.into_iter().flat_map(|service| Side::BOTH.map(|side| (service, side)));

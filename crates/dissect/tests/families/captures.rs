@@ -57,7 +57,7 @@ fn filters_for_existing_fields_are_accepted() {
         let has_map = sample.data.iter().any(|(name, _)| name.starts_with("sysmsg"));
         assert_eq!(has_system, has_map);
         let definitions = definitions(sample);
-        // Every check reads the tables again, so filters are checked in groups.
+        // Every check rereads the tables, so filters are checked in groups.
         for some in filters.chunks(100) {
             let filter = some.join(" or ");
             let unknown =

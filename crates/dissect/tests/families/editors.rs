@@ -7,7 +7,7 @@ use worldwire_dissect::{Dissection, Item, Message, Options, Scratch};
 
 use crate::tera_builds::{SAMPLE, definitions};
 
-/// How many fields of a message were compared.
+/// The number of a message's fields that were compared.
 #[derive(Debug, Default)]
 struct Compared {
     read: usize,

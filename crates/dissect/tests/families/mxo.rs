@@ -1,4 +1,4 @@
-//! MxO's codecs, filters and views, and what they report.
+//! MxO's codecs, filters and views, and their reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -107,7 +107,7 @@ fn filters(above: &str, node: NodeRef<'_, '_>, all: &mut BTreeSet<String>) {
     node.children().for_each(|child| filters(&path, child, all));
 }
 
-/// The filters that the object sections of the vectors allow.
+/// Filters for every field and named value in the object sections of the vectors.
 fn section_filters() -> Vec<String> {
     let known = Objects::built_in();
     let all = std::sync::Mutex::new(BTreeSet::new());
@@ -205,7 +205,7 @@ fn documented_fields_are_those_of_trees() {
         let Some(path) = filter.strip_prefix("exists(sections[*].objects.") else { continue };
         let path = path.trim_end_matches(')').trim_end_matches("[*]");
         let path = path.strip_prefix("operations[*].").unwrap_or(path);
-        // Properties depend on the class, and of an undecodable operation only the head is shown.
+        // Properties depend on the class, and only the head of an undecodable operation is shown.
         let is_inner = ["properties.", "position.", "pending_update.update.", "operations"];
         let head = path.replacen("unknown_create.", "create.", 1);
         if !is_inner.iter().any(|part| path.contains(part)) {
@@ -370,7 +370,8 @@ impl Talk {
     }
 }
 
-/// Creates of a door as view 3: normal, with a tail, and with another magic number.
+/// Three creates of a door as view 3: a normal one, one with a tail, and one with another magic
+/// number.
 const DOOR: &str = "01000c9f0101cdab01804034080000030000";
 const TAILED: &str = "01000c9f0102cdab01804034080000040077";
 const BROKEN: &str = "01000c9f0103cdbb01804034080000050000";
@@ -425,7 +426,7 @@ fn odd_creates_and_server_only_operations_are_reported() {
     error: operations[0].flags at byte 0: wanted a command between server and client, found flags 0x03, a relevance notice
     error: operations[0].view at byte 0: wanted a view ID that is allowed here, found 1 from a client
     ");
-    // After a deletion, the ID means another view.
+    // After a deletion, the ID refers to another view.
     let mut talk = Talk::new();
     talk.server(&[DOOR]);
     talk.send(Side::Client, &[], Some(1));

@@ -1,4 +1,4 @@
-//! Tests captures of MxO, even with damage that a network or a capture can cause.
+//! Tests MxO captures, including damage that a network or a capture can cause.
 
 use worldwire_core::Side;
 use worldwire_dissect::{Definitions, Item, MxoObjects, MxoViews, NoteKind, Scratch};
@@ -19,7 +19,7 @@ fn mxo_datagrams_have_names() {
     assert!(["game.Rpc", "game.Ack", "setup.Ping"].iter().all(|it| client.iter().any(|n| n == it)));
     let server = names(&dissected, "server");
     assert_eq!(server[..5], ["setup.Answer"; 5]);
-    // The first is empty, for the client to acknowledge.
+    // The first packet is empty and only gives the client something to acknowledge.
     assert_eq!(server.iter().filter(|name| *name == "game.Objects").count(), 5);
 }
 

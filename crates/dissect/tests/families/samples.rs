@@ -1,4 +1,4 @@
-//! The samples of all families, and what their conversations show.
+//! The samples of all families, and the contents of their conversations.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ pub(crate) struct Sample {
     pub(crate) capture: &'static [u8],
     pub(crate) keys: &'static str,
     pub(crate) conversations: u64,
-    /// The client's port in a conversation with many messages, and how many data packets set it up.
+    /// The client's port in a conversation with many messages, and the number of data packets that
+    /// set it up.
     pub(crate) busy: (u16, usize),
     /// Definitions and maps.
     pub(crate) data: &'static [(&'static str, &'static str)],
@@ -123,7 +124,7 @@ pub(crate) fn definitions(sample: &Sample) -> Definitions {
     definitions
 }
 
-/// A dissection that has received all packets but has not run yet.
+/// A dissection that has received all packets but has not been run yet.
 pub(crate) fn taken_in(sample: &Sample, packets: &[Vec<u8>]) -> Dissection {
     let (keys, definitions) = (Keys::parse(sample.keys).unwrap(), definitions(sample));
     let mut dissection = Dissection::new(Options { keys, definitions, ..Options::default() });

@@ -47,7 +47,8 @@ fn packets(messages: &[(Side, Vec<u8>)]) -> Vec<Vec<u8>> {
     packets
 }
 
-/// The names inside, JSON lines and advice of the messages of the game manager that a filter selects.
+/// For the game manager's messages that a filter selects: the names inside, the JSON lines and the
+/// advice.
 fn dissected(
     messages: &[(Side, Vec<u8>)],
     filter: Option<&Filter>,

@@ -24,7 +24,7 @@ use crate::frame::{HEADER, LETTERS, MAGIC, Numbers, apply, frame, hello, key_in}
 use crate::message::Channel;
 use crate::sender::Passage;
 
-/// How many datagrams can wait for the key.
+/// The maximum number of datagrams that wait for the key.
 const MAX_WAITING: usize = 256;
 /// How long a client waits for the hello.
 const SETUP: Duration = Duration::from_secs(10);

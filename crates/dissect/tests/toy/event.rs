@@ -25,7 +25,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// How many bytes precede the message.
+    /// The number of bytes that precede the message.
     pub fn head(self) -> usize {
         match self {
             Self::Hello => 0,

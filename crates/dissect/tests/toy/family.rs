@@ -1,4 +1,4 @@
-//! The toy as a family of dissection, as in `crates/dissect/src/FAMILY`.
+//! The toy as a family that can be dissected, as in `crates/dissect/src/FAMILY`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -28,7 +28,7 @@ fn leaves(json: &Json, path: &str, out: &mut Vec<String>) {
     }
 }
 
-/// Values as a table shows them; `None` if a table shows more than JSON values.
+/// Values as a table shows them; `None` if a table shows more than the JSON value.
 fn shown(values: &[&Json]) -> Option<String> {
     let all = values.iter().map(|value| match value {
         Json::String(text) => Some(text.to_string()),
@@ -42,7 +42,7 @@ fn shown(values: &[&Json]) -> Option<String> {
     all.collect::<Option<Vec<String>>>().map(|all| all.join(";"))
 }
 
-/// Parsed paths, kept because parsing takes long.
+/// Parsed paths, kept because parsing is slow.
 struct Parsed<'d> {
     definitions: &'d Definitions,
     resolver: Resolver<'d>,

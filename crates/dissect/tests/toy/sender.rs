@@ -28,7 +28,7 @@ pub struct Sender {
     pub channel: Channel,
     pub session: Option<u32>,
     pub key: Option<[u8; 4]>,
-    /// By the side that they lead to.
+    /// The directions, by the side that they lead to.
     pub ways: [Way; 2],
     pub forwarding: Forwarding<Passage>,
     pub timers: Timers,
@@ -39,7 +39,7 @@ pub struct Sender {
 #[derive(Debug)]
 pub struct Way {
     pub out: Outgoing,
-    /// The number of the next datagram, and how many of a relay's own datagrams were already sent.
+    /// The number of the next datagram, and the number of a relay's own datagrams sent so far.
     pub next: u16,
     pub own: u16,
 }

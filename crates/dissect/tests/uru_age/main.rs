@@ -1,4 +1,4 @@
-//! Replays game connections of real clients into worldwire's own age. Every client gets the
+//! Replays game connections of real clients into worldwire's own age. Every client receives the
 //! messages that the recorded server sent it; each difference has a documented reason.
 //!
 //! `WORLDWIRE_URU_AGES` names a directory with captures (`NAME.pcapng`), the age files and SDL
@@ -111,7 +111,7 @@ impl Stage for Virtual {
         let deliveries = self.take();
         let members: Vec<u32> = self.age.members().map(|member| member.player().id).collect();
         members.into_iter().for_each(|player| self.age.leave(now, player));
-        // Nobody is left to receive them.
+        // No player is left to receive further messages.
         self.take();
         deliveries
     }

@@ -1,5 +1,5 @@
-//! Replays captures of game connections into an age, compares the messages that every client gets,
-//! and explains each difference from the recorded server or from the expectations.
+//! Replays captures of game connections into an age, compares the messages that every client
+//! receives, and explains each difference from the recorded server or from the expectations.
 
 #[path = "../uru_game/expected.rs"]
 mod expected;
@@ -185,7 +185,7 @@ fn reason(sign: char, text: &str) -> Option<&'static str> {
     })
 }
 
-/// Why a field of a message differs from the recorded server's.
+/// The reason why a message's field differs from the recorded server's.
 fn field_reason(line: &str, field: &str) -> Option<&'static str> {
     let (name, why) = field.split_once(": ")?;
     let class = line.split(' ').next()?;
@@ -474,7 +474,7 @@ fn plain_payload(bytes: &[u8]) -> Vec<u8> {
 struct Comparison {
     same: usize,
     bytes_same: usize,
-    /// How many messages have expectations, and how many fields meet them.
+    /// The number of messages with expectations, and the number of fields that meet them.
     expected: usize,
     fields: usize,
     different: Vec<(char, String)>,
@@ -482,7 +482,7 @@ struct Comparison {
 
 /// Compares the recording with our output. Initial messages have no fixed order, except that clones
 /// precede states. Messages from different players have no fixed order either. So lines are
-/// compared as a multiset; lines from one sender must be in order, too.
+/// compared as a multiset, but lines from one sender must also be in order.
 fn compare(wanted: &[Line], got: &[Line], descriptors: &Descriptors) -> Comparison {
     let mut left: Vec<&Line> = got.iter().collect();
     let mut comparison =
@@ -519,7 +519,7 @@ fn compare(wanted: &[Line], got: &[Line], descriptors: &Descriptors) -> Comparis
     comparison
 }
 
-/// The difference between our message and the expectations of the recorded one.
+/// The difference between our message and the expectations for the recorded one.
 fn agreement(bytes: &[u8], expected: &Json, descriptors: &Descriptors) -> Agreement {
     let mut reader = Reader::traced("message", bytes, Tree::new());
     let outcome = NetMessage::decode(&mut reader, "message");

@@ -20,7 +20,7 @@ pub(crate) fn ensure(good: bool, what: impl Into<String>) -> Outcome {
 /// The result of comparing a message with its expectations.
 #[derive(Debug, Default)]
 pub(crate) struct Agreement {
-    /// How many fields are as expected.
+    /// The number of fields that are as expected.
     pub(crate) compared: usize,
     /// The other fields, each with the expected and the actual value.
     pub(crate) different: Vec<String>,
@@ -127,7 +127,7 @@ fn field_agrees(
         "voice_flags" => &["voiceFlags"],
         "frames" => &["frameCount"],
         "warp_flags" => &["stream.payload.warpFlags"],
-        // Not a separate field, or part of the state inside.
+        // This key is not a separate field, or it belongs to the state inside.
         _ => &[],
     };
     if places.is_empty() {
@@ -202,7 +202,7 @@ fn other_agrees(
             let name = worldwire_uru::types::SafeString::decode(&mut reader, "name");
             ensure(name.is_ok_and(|name| *value == *name.to_text()), "another descriptor")
         }
-        // Known only from the recording's bytes, or part of the state.
+        // These follow only from the recording's bytes, or belong to the state.
         "len" | "sha256_16" | "sdl" | "sdl_version" | "sdl_record_flags" | "sdl_unreadable"
         | "client_throws" | "note" => return Ok(0),
         _ => Err("nothing is known about it".to_owned()),

@@ -12,7 +12,7 @@ use worldwire_ki::file::wad::{Archive, Entry, Inflater};
 pub struct KiArchive {
     name: String,
     bytes: Box<dyn Deref<Target = [u8]> + Send + Sync>,
-    /// Sorted by path.
+    /// The files, sorted by path.
     files: Vec<ArchivedFile>,
     /// Where the page may save changed copies.
     copies: Option<PathBuf>,

@@ -52,7 +52,7 @@ struct PropertyDetail<'c> {
     /// Names with their numbers; `option_count` can be greater.
     options: Vec<(&'c str, i64)>,
     option_count: usize,
-    /// The names of a tuple's parts and how many numbers each has.
+    /// The names of a tuple's parts, and the count of numbers in each.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     parts: &'static [&'static str],
     #[serde(skip_serializing_if = "Option::is_none")]

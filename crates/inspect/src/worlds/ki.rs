@@ -32,7 +32,7 @@ type Outcome<T> = Result<T, Refusal>;
 const MAX_LISTED: usize = 1000;
 /// Only the first bytes of larger files are shown, undecoded.
 pub(super) const MAX_DECODED: u32 = 8 << 20;
-/// How much of a file is shown as bytes and as text.
+/// The maximum number of a file's bytes shown as bytes and as text.
 const MAX_HEAD: usize = 1 << 20;
 /// The maximum size of a picture. Browsers draw larger ones too slowly.
 const MAX_PICTURE: usize = 16 << 20;
@@ -56,7 +56,7 @@ enum FileKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ArchiveSummary {
     files: usize,
-    /// In bytes.
+    /// Its size in bytes.
     size: usize,
     /// Whether objects can be edited and changed copies can be saved.
     editable: bool,

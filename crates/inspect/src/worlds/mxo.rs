@@ -30,13 +30,13 @@ pub(super) const FAMILY: &str = "mxo";
 const MAX_OBJECTS: usize = 1 << 16;
 /// The maximum number of positions, over all objects: 32 bytes each.
 const MAX_POSITIONS: usize = 1 << 20;
-/// The maximum number of objects in one answer.
+/// The maximum number of objects in one response.
 const MAX_SHOWN: usize = 2_000;
 /// The maximum number of changed views that are kept per packet.
 const MAX_CHANGED: usize = 4_096;
-/// The maximum number of earlier positions of an object in one answer.
+/// The maximum number of earlier positions of an object in one response.
 const MAX_TRAIL: usize = 24;
-/// How far these positions reach back, in nanoseconds.
+/// The maximum age of these positions, in nanoseconds.
 const TRAIL_TIME: i64 = 10_000_000_000;
 
 /// The most recently found objects.
@@ -61,7 +61,7 @@ pub(crate) struct Moves {
 /// The objects that one client saw.
 #[derive(Debug, Default)]
 struct Conversation {
-    /// In the order of their creation.
+    /// All tracks, in the order of their creation.
     tracks: Vec<Track>,
     /// The tracks of existing views.
     live: HashMap<u16, usize>,

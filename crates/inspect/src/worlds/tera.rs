@@ -46,9 +46,9 @@ const MAX_TRIED_BYTES: usize = 1 << 20;
 const MAX_BYTES: usize = 32 << 20;
 /// The maximum number of pairs of an opcode and a message before or after it.
 const MAX_PAIRS: usize = 1 << 20;
-/// How many messages before and after an opcode are listed.
+/// The maximum number of messages listed before and after an opcode.
 const MAX_NEIGHBOURS: usize = 3;
-/// The maximum number of candidates in one answer.
+/// The maximum number of candidates in one response.
 const MAX_CANDIDATES: usize = 50;
 
 /// The most recently found unknown opcodes.
@@ -65,22 +65,22 @@ pub(super) fn router() -> Router<Arc<State>> {
 /// All messages without a name.
 #[derive(Debug, Default)]
 pub(crate) struct Unknown {
-    /// By revision.
+    /// The messages of each build; no two builds have the same revision.
     builds: Vec<Arc<Packets>>,
-    /// By build and opcode.
+    /// The unknown opcodes, by build and opcode.
     found: BTreeMap<(usize, u16), Found>,
     /// The number of TERA messages, with a name or without.
     messages: u64,
     bytes: usize,
     pairs: usize,
-    /// Answers about candidates, which take a while to compute.
+    /// Responses about candidates, which take a while to compute.
     ranked: Mutex<HashMap<(usize, u16, usize), Arc<str>>>,
 }
 
 /// The messages of one opcode.
 #[derive(Debug, Default)]
 struct Found {
-    /// How many each side sent, by [`Side::index`].
+    /// The number that each side sent, by [`Side::index`].
     counts: [u64; 2],
     lengths: Option<(usize, usize)>,
     /// The first messages and their size.

@@ -255,7 +255,7 @@ export async function until(page, condition, argument, patience = 15_000) {
   }
 }
 
-/** Waits until the capture was read. @param {import("playwright-core").Page} page */
+/** Waits until the capture has been read. @param {import("playwright-core").Page} page */
 export async function complete(page) {
   const isComplete = () => {
     const text = document.getElementById("status")?.textContent ?? "";

@@ -11,7 +11,7 @@ after(close);
 
 const keys = path.join(samples, "uru-keys.toml");
 
-/** How many rows the page lists. @param {import("playwright-core").Page} page */
+/** The number of rows that the page lists. @param {import("playwright-core").Page} page */
 const count = (page) =>
   page.evaluate(() => Number(document.getElementById("messages")?.getAttribute("aria-rowcount")) - 1);
 
@@ -113,7 +113,7 @@ test("a chat message is held, edited in a form and sent to a live shard; another
   await region.getByRole("button", { name: "Send" }).click();
   await ben.hear("out", /says: .*sent again/);
 
-  // Keys: lists move with arrows, and a template fills in fields.
+  // The keyboard: arrows move through lists, and a template fills in fields.
   await region.getByRole("button", { name: "New message" }).click();
   await region.getByRole("textbox", { name: "Message", exact: true }).fill("game.PropagateBuffer");
   await region.getByRole("button", { name: "Template" }).click();

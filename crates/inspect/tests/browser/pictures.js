@@ -1,4 +1,4 @@
-// Takes the pictures of `docs/inspect.md`. Look at each of them before committing it.
+// Takes the screenshots for `docs/inspect.md`. Look at each of them before committing it.
 
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -123,7 +123,7 @@ for (const { tab, name, args } of views) {
   await shown.stop();
 }
 
-/** What runs until the pictures are taken. @type {(() => unknown)[]} */
+/** The functions that end what runs while the screenshots are taken. @type {(() => unknown)[]} */
 const ends = [];
 const t = /** @type {import("node:test").TestContext} */ (/** @type {unknown} */ ({ after: (/** @type {() => unknown} */ act) => ends.push(act) }));
 await page.setViewportSize({ width: 1280, height: 800 });

@@ -50,7 +50,7 @@ test("a login server shows accounts with characters, figures and rates, and kick
   await account(page, "merle").filter({ hasText: "Ambrose (" }).waitFor();
   await figure(page, "players", "1");
   await figure(page, "characters", "1");
-  // The counter of logins has a rate, and its plot has several values.
+  // The login counter has a rate, and its plot has several values.
   await until(page, () => [...document.querySelectorAll("#figures li")].some((item) => {
     const path = item.querySelector("path[d]")?.getAttribute("d") ?? "";
     return item.children[0]?.textContent === "logins_total" && /per second/.test(item.textContent ?? "") && path.split("L").length > 2;

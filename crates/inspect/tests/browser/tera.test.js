@@ -57,7 +57,8 @@ test("an opcode is identified, compared, accepted and exported, and the map name
   assert.equal((await right.locator(".sample").innerText()).split(" ").filter(Boolean).length, 108);
   await accessible(page, "opcodes");
 
-  // A name of the map is refused; another one is accepted, withdrawn, accepted again.
+  // A name that the map already has is refused; another one is accepted, withdrawn and accepted
+  // again.
   await page.getByRole("button", { name: "Accept S_LOGIN_ACCOUNT_INFO.1" }).click();
   await until(page, () => /S_LOGIN_ACCOUNT_INFO is already opcode 30112 in the map/.test(document.getElementById("message")?.textContent ?? ""));
   const save = page.getByRole("button", { name: "Export map" });

@@ -1,4 +1,4 @@
-//! The API's answers about captures.
+//! The API's responses about captures.
 
 use std::path::Path;
 

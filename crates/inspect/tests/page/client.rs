@@ -25,7 +25,7 @@ pub(crate) struct Page {
     serving: JoinHandle<Result<(), InspectError>>,
 }
 
-/// An answer to a request.
+/// A response to a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -77,7 +77,7 @@ impl Page {
         page
     }
 
-    /// Sends a request as it is and reads the answer to its end.
+    /// Sends a request as it is and reads the response to its end.
     pub(crate) async fn send(&self, request: &str) -> Answer {
         let exchange = async {
             let mut stream = TcpStream::connect(self.address).await.unwrap();

@@ -131,7 +131,7 @@ async fn uru(name: &str) -> Page {
     page
 }
 
-/// Repeats a request until the answer covers the whole capture.
+/// Repeats a request until the response covers the whole capture.
 async fn world(page: &Page, path: &str) -> Value {
     let wait = async {
         loop {

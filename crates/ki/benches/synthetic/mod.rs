@@ -47,7 +47,8 @@ pub(crate) fn files() -> Vec<(String, String)> {
             };
             let mut text = head(file);
             for (order, (number, fields)) in (1..=count).zip(&mut messages) {
-                // Some files state their numbers, others are numbered by tag.
+                // Some files state the numbers of their messages; in others, messages are numbered
+                // by tag.
                 message(number, (file % 3 == 0).then_some(order), fields, &mut text);
             }
             let _ = writeln!(text, "</MadeUp{file}Messages>");

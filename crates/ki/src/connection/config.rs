@@ -17,7 +17,7 @@ pub const MAX_OBSERVED_BYTES: u64 = 64 << 20;
 pub enum Life {
     /// A response to the keep-alive, as documented.
     Answers,
-    /// Any bytes it sends. For servers whose clients may not respond to keep-alives.
+    /// Any bytes it sends. For servers whose clients might not respond to keep-alives.
     AnyTraffic,
 }
 
@@ -40,10 +40,10 @@ pub struct Common {
     pub keep_alive_every: Duration,
     /// What counts as a response. Default [`Life::Answers`].
     pub life: Life,
-    /// The maximum size of a frame body in bytes. Default 4 MiB. Before the accept, servers allow
-    /// less: [`ServerConfig::max_early_frame_bytes`].
+    /// The maximum size of a frame body in bytes. Default 4 MiB. Before the session is accepted,
+    /// servers allow less: [`ServerConfig::max_early_frame_bytes`].
     pub max_frame_bytes: u32,
-    /// Limits on what is queued for the other side.
+    /// Limits on the data queued for the other side.
     pub bounds: Bounds,
 }
 
@@ -74,8 +74,8 @@ pub struct ServerConfig {
     pub offer_crypto_block: bool,
     /// The time a client may take to accept a session (`Timer::Setup`). Default 15 s.
     pub accept_time: Duration,
-    /// Whether messages that arrive before the accept are kept and delivered afterwards, rather
-    /// than ignored. Default true.
+    /// Whether messages that arrive before the session is accepted are kept and delivered
+    /// afterwards, rather than ignored. Default true.
     pub keep_early: bool,
     /// The maximum number of messages to keep. Exceeding it closes the connection. Default 256.
     pub max_early_frames: usize,
@@ -87,10 +87,11 @@ pub struct ServerConfig {
     pub max_early_frame_bytes: u32,
     /// How to treat unknown control messages. Default: ignore.
     pub unknown_control: UnknownControl,
-    /// The definitions with the access levels of messages. Messages that they do not define are
+    /// The definitions with the access levels of messages. Messages that are not defined there are
     /// always delivered. Without definitions, all messages are.
     pub protocols: Option<Arc<Protocols>>,
-    /// When the server started, on the driver's clock. Keep-alives contain the server's uptime.
+    /// The time on the driver's clock at which the server started. Keep-alives contain the server's
+    /// uptime.
     pub started: Duration,
 }
 
@@ -118,7 +119,7 @@ impl ServerConfig {
 pub struct ClientConfig {
     /// Clock, heartbeat, bounds.
     pub common: Common,
-    /// Whether to answer an offer's crypto block with "no encryption". Default true.
+    /// Whether to reply to an offer's crypto block with "no encryption". Default true.
     pub accept_crypto_block: bool,
     /// Whether keep-alives end with a trailer; the retail client's do not. Default false.
     pub keep_alive_trailer: bool,
@@ -146,19 +147,19 @@ impl ClientConfig {
 
 /// The configuration of a relay.
 ///
-/// A relay forwards a frame as soon as all of its messages have been decided on, and datagrams as
-/// datagrams. If nothing is changed, the bytes on both sides are identical, encrypted or not,
-/// though they may be split into different writes. Session offers, accepts and keep-alives cannot
-/// be changed, because the login's secrets depend on the offer and each end keeps its own clock.
-/// Keep-alives and their responses overtake held pieces. A relay has no time-outs. An encrypted
-/// stream whose key is missing closes the connection.
+/// A relay forwards a frame as soon as all of its messages have been decided on, and forwards
+/// datagrams as datagrams. If no message is changed, the bytes on both sides are identical, whether
+/// encrypted or not, though they may be split into different writes. Session offers, accepts and
+/// keep-alives cannot be changed, because the login's secrets depend on the offer and each end
+/// keeps its own clock. Keep-alives and their responses overtake held pieces. A relay has no
+/// time-outs. An encrypted stream whose key is missing closes the connection.
 ///
 /// # Encryption
 ///
 /// Each direction is decrypted with one cipher state and encrypted with another that reuses the
 /// sender's nonces. The output is therefore identical to the input until something is changed,
 /// dropped or injected. After the first change, chunks hold different bytes, and reusing the
-/// sender's nonces with the same key would be unsafe. From then on the relay derives each nonce
+/// sender's nonces with the same key would be unsafe. From then on, the relay derives each nonce
 /// from the key and the tag of the previous chunk: 16 bytes of SHA-256. A tag depends on everything
 /// in its chunk, so two chunks share a nonce only if the chunks before them are identical. Chains
 /// of relays are therefore safe too, and nobody without the key can predict a nonce. One weakness
@@ -172,7 +173,7 @@ pub struct RelayConfig {
     /// The maximum size of a frame body in bytes. From the first longer frame on, the stream is
     /// forwarded unread. Default 4 MiB.
     pub max_frame_bytes: u32,
-    /// Limits on what is queued for each side, and on what is kept from the other side.
+    /// Limits on the data queued for each side, and on the data kept from the other side.
     pub bounds: Bounds,
 }
 

@@ -17,25 +17,25 @@ pub enum News {
     /// A session was accepted, so messages may be sent. Reported again after a refresh. Observers
     /// do not report it; relays do when the accept passes through.
     Established {
-        /// Its ID.
+        /// The session's ID.
         session_id: u16,
-        /// The session that it replaces. A server releases that ID.
+        /// The session that the new one replaces. A server releases the old session's ID.
         previous: Option<u16>,
     },
-    /// The stream is encrypted and no key fits (observers). The rest of it is not read.
+    /// For observers: the stream is encrypted and no key fits. The rest of it is not read.
     KeysNeeded {
         /// The sender of the stream.
         side: Side,
         /// The session.
         session_id: Option<u16>,
     },
-    /// A client's message was not delivered (servers).
+    /// For servers: a client's message was not delivered.
     Ignored {
         /// The kind of piece.
         unit: Unit,
         /// The reason.
         why: Ignored,
-        /// Its byte range in the client's stream; see [`Received`].
+        /// The message's byte range in the client's stream; see [`Received`].
         range: Range<u64>,
         /// The message: header and payload.
         bytes: Vec<u8>,
@@ -76,7 +76,7 @@ pub enum Unit {
     Empty,
 }
 
-/// A complete control message or DML message. A frame's head belongs to its first message, its
+/// A complete control message or DML message. A frame's head belongs to its first message, and its
 /// trailer to its last.
 #[derive(Clone, Debug)]
 pub struct Received<'c> {
@@ -84,15 +84,16 @@ pub struct Received<'c> {
     pub side: Side,
     /// The kind of piece.
     pub unit: Unit,
-    /// Its decrypted bytes, including the frame's head if it is the frame's first piece, and the
-    /// trailer if it is the last.
+    /// The piece's decrypted bytes, including the frame's head if it is the frame's first piece,
+    /// and the trailer if it is the last.
     pub bytes: &'c [u8],
     /// The position of the message in `bytes`: header and payload of a DML message, or a control
     /// frame's body with the trailer but without the body's header.
     pub message: Range<usize>,
-    /// Its byte range in its side's stream. On encrypted streams, this includes tags and nonces.
+    /// The piece's byte range in its side's stream. On encrypted streams, this includes tags and
+    /// nonces.
     pub range: Range<u64>,
-    /// Whether it was encrypted.
+    /// Whether the piece was encrypted.
     pub encrypted: bool,
     /// The salt of the login's secrets, once a session has been offered.
     pub salt: Option<Salt>,
@@ -102,7 +103,7 @@ impl<'c> Received<'c> {
     /// The control message, if it is one.
     ///
     /// # Errors
-    /// Those of the decoder. Pieces that a connection reported never fail.
+    /// Fails as the decoder does, but never for a piece reported by a connection.
     pub fn control(&self) -> Result<Option<Control<'c>>> {
         match self.unit {
             Unit::Control(_) => control_in_frame(self.bytes, Some(self.side)).map(Some),
@@ -184,6 +185,6 @@ impl PieceInfo {
 #[derive(Debug)]
 pub struct Unread {
     pub(super) info: PieceInfo,
-    /// A copy of its bytes, if the buffer may drop them before the piece is reported.
+    /// A copy of the piece's bytes, if the buffer may drop them before the piece is reported.
     pub(super) copy: Option<Vec<u8>>,
 }

@@ -8,9 +8,9 @@
 //! * A server may [`refresh`](Sender::refresh) the session. It may also ignore messages, with
 //!   [`News::Ignored`], and keep those that arrive before the accept. It reports the kept ones out
 //!   of order, after [`News::Established`].
-//! * Keep-alives and their answers count towards the
+//! * Keep-alives and their responses count towards the
 //!   [`Bounds`](worldwire_core::connection::Bounds): if there is no room for one, the connection
-//!   closes, because the other side sends requests without reading the answers.
+//!   closes, because the other side sends requests without reading the responses.
 //! * A datagram that does not consist of whole frames is a separate fault and closes nothing.
 //! * [`RelayConfig`] describes how relays behave.
 //!
@@ -78,7 +78,7 @@ use stream::{BreakOff, FrameSpan, Next, Stream};
 #[derive(Debug)]
 pub struct Connection {
     sender: Sender,
-    /// The streams of both sides, as far as this role reads them; by [`Side::index`].
+    /// The streams of both sides, as far as this role reads them, indexed by [`Side::index`].
     streams: [Stream; 2],
     events: VecDeque<Event<Unread, News>>,
     /// The frame whose messages are being reported.
@@ -144,7 +144,8 @@ impl Connection {
 
     /// Relays between a client and a server; see [`Forward`](worldwire_core::connection::Forward).
     /// The replacement for a message is a message as [`RawMessage`](crate::message::RawMessage)
-    /// encodes it; for an unknown control message, it is a frame with another unknown one.
+    /// encodes it; for an unknown control message, it is a frame with another unknown control
+    /// message.
     #[must_use]
     pub fn relay(config: Arc<RelayConfig>, now: Duration) -> Self {
         let mut connection =
@@ -172,12 +173,12 @@ impl Connection {
         }
     }
 
-    /// Command: see [`Sender::refresh`].
+    /// A command; see [`Sender::refresh`].
     pub fn refresh(&mut self, session_id: u16) -> Result<(), SendError> {
         self.sender.refresh(session_id)
     }
 
-    /// Command: see [`Sender::set_access_level`].
+    /// A command; see [`Sender::set_access_level`].
     pub fn set_access_level(&mut self, level: u8) {
         self.sender.set_access_level(level);
     }
@@ -400,7 +401,7 @@ impl Connection {
                 (unit, message.range, is_last)
             }
         };
-        // The frame's head belongs to the first message, its trailer to the last.
+        // The frame's head belongs to the first message, and its trailer to the last.
         let start = if index == 0 { 0 } else { message.start };
         let end = if is_last { frame.len() } else { message.end };
         let (from, to) = (span.range.start + start, span.range.start + end);
@@ -495,7 +496,7 @@ impl StreamMachine for Connection {
             self.streams[index].break_off.get_or_insert(BreakOff { error, wire: None });
             return;
         }
-        // Report everything that was complete before the gap first.
+        // First report everything that was complete before the gap.
         self.read_up(side);
         let stream = &mut self.streams[index];
         let at = stream.end();

@@ -1,4 +1,4 @@
-//! The part of a relay that forwards what needs no decision or cannot be read.
+//! The part of a relay that forwards entries that need no decision or cannot be read.
 
 use core::ops::Range;
 
@@ -16,7 +16,7 @@ impl Connection {
         self.parts_mut().pass(side, Some(passage), bytes);
     }
 
-    /// Relays: notes input from a side.
+    /// Relays: records input from a side.
     pub(super) fn on_relayed_input(&mut self, side: Side, is_datagram: bool) {
         let SendHalf { role: Role::Relay(relay), lanes, .. } = &mut self.sender.half else {
             return;
@@ -45,7 +45,7 @@ impl Connection {
         way.on_nonces(stream);
     }
 
-    /// Forwards a frame that cannot be read unchanged.
+    /// Forwards, unchanged, a frame that cannot be read.
     pub(super) fn pass_frame(&mut self, side: Side, span: &FrameSpan) {
         let stream = &self.streams[side.index()];
         let passage = Passage::Unread { is_datagram: stream.is_datagram() };

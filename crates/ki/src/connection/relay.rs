@@ -1,10 +1,10 @@
-//! The relay role: frames being assembled, ciphers, and the checks of decisions.
+//! The relay role: frames being assembled, ciphers, and the checks on decisions.
 //!
 //! A data frame may hold several messages. The relay collects the decisions about them. If all are
 //! [`AsIs`](Decision::AsIs), it forwards the frame's own bytes. Otherwise it builds a new frame in
 //! the form of the original and with its trailer. If every message is dropped, it forwards no frame
-//! at all: keep-alives already keep the connection alive, and nobody has documented how clients
-//! treat an empty frame.
+//! at all: keep-alives already keep the connection alive, and there is no documentation of how
+//! clients treat an empty frame.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -44,8 +44,8 @@ pub enum Passage {
     Torn,
 }
 
-/// The queue to one side, with what a relay needs to send a frame in parts. Other roles use only
-/// the queue.
+/// The queue to one side, with the data that a relay needs to send a frame in parts. Other roles
+/// use only the queue.
 #[derive(Debug)]
 pub struct Way {
     pub(super) out: Outgoing,
@@ -119,7 +119,7 @@ impl Assembly {
         self.changed.as_ref().unwrap_or(&self.original).len()
     }
 
-    /// The frame to forward, empty if nothing of it is left, and whether it was changed. `last` is
+    /// The frame to forward (empty if nothing of it is left), and whether it was changed. `last` is
     /// its last piece.
     fn finish(self, last: &PieceInfo) -> (Vec<u8>, bool) {
         let Some(mut body) = self.changed else { return (self.original, false) };
@@ -167,7 +167,7 @@ impl Way {
         }
     }
 
-    /// Notes that the stream may be encrypted after the accept.
+    /// Records that the stream may be encrypted after the accept.
     pub(super) fn expect_encryption(&mut self) {
         self.is_undecided = self.seal.is_none();
     }
@@ -194,7 +194,7 @@ impl Way {
     }
 
     /// Queues an injected frame. Frames and datagrams are forwarded whole, so it waits for one that
-    /// has begun, unless that one is held. `is_inside` says whether the piece reported last
+    /// has begun, unless that one is held. `is_inside` tells whether the piece reported last
     /// continues a frame.
     pub(super) fn inject(
         &mut self,
@@ -216,7 +216,7 @@ impl Way {
     pub(super) fn check_readable(&self) -> Result<(), SendError> {
         match (self.is_finished, self.is_undecided) {
             (true, _) => Err(SendError::Unread),
-            // It would be sent unencrypted.
+            // The frame would be sent unencrypted.
             (_, true) => Err(SendError::NotEstablished),
             _ => Ok(()),
         }
@@ -308,7 +308,8 @@ impl Seal {
         while !plain.is_empty() {
             self.end_chunk(&mut sealed);
             if self.sealer.is_full() {
-                // Plaintext after a chunk only arrives after its nonce, so this does not happen.
+                // Plaintext after a chunk arrives only after the chunk's nonce, so this does not
+                // happen.
                 self.leave_step();
                 self.end_chunk(&mut sealed);
             }

@@ -19,8 +19,8 @@ use crate::crypto_block::CryptoBlock;
 use crate::frame::Frame;
 use crate::message::RawMessage;
 
-/// The half of a [`Connection`](super::Connection) that sends. It can answer while an event borrows
-/// the other half.
+/// The half of a [`Connection`](super::Connection) that sends. It can send replies while an event
+/// borrows the other half.
 #[derive(Debug)]
 pub struct Sender {
     pub(super) half: SendHalf<Role>,
@@ -52,7 +52,7 @@ pub(super) enum Session {
     Offered { id: u16, previous: Option<u16> },
     /// Accepted.
     Established { id: u16 },
-    /// Server: the next message is answered with the offer of another session.
+    /// Server: the reply to the next message will be the offer of another session.
     Stale { id: u16, next: u16 },
 }
 
@@ -147,12 +147,12 @@ impl Sender {
         Some(Self { half, last: self.last.clone(), ..*self })
     }
 
-    /// Makes the session stale (servers). The client's next message is ignored and answered with an
-    /// offer of this new session. The client then sends its last message again.
+    /// For servers: makes the session stale. The client's next message is ignored, and the reply is
+    /// an offer of this new session. The client then sends its last message again.
     ///
     /// # Errors
-    /// [`SendError::Role`], [`SendError::NotEstablished`], and [`SendError::Encode`] if the ID is 0
-    /// or the current session's.
+    /// [`SendError::Role`], [`SendError::NotEstablished`], or, if the ID is 0 or the current
+    /// session's, [`SendError::Encode`].
     pub fn refresh(&mut self, session_id: u16) -> Result<(), SendError> {
         self.half.closing.check_open()?;
         if !matches!(self.half.role, Role::Server(_)) {
@@ -172,7 +172,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Sets the access level of the established session (servers); see [`Ignored::AccessLevel`].
+    /// For servers: sets the access level of the established session; see [`Ignored::AccessLevel`].
     pub fn set_access_level(&mut self, level: u8) {
         self.level = level;
     }
@@ -241,15 +241,15 @@ impl Sender {
         }
     }
 
-    /// Notes that bytes arrived from the other side.
+    /// Records that bytes arrived from the other side.
     pub(super) fn on_traffic(&mut self) {
         if self.common().is_some_and(|common| common.life == Life::AnyTraffic) {
             self.half.timers.stop(Timer::KeepAlive);
         }
     }
 
-    /// Notes that a client received a message, so its own last message need not be sent again.
-    /// Keep-alives prove nothing, because they may have crossed it on the wire.
+    /// Records that a client received a message, so its own last message need not be sent again. A
+    /// keep-alive is not enough, because it may have crossed that message on the wire.
     pub(super) fn on_message(&mut self) {
         self.last = None;
     }
@@ -257,7 +257,7 @@ impl Sender {
     /// Decides what a server does with a piece from the client.
     ///
     /// # Errors
-    /// The limits on the queue, if a new session must be offered.
+    /// Fails if a new session must be offered and a limit on the queue is exceeded.
     pub(super) fn judge(&mut self, unit: Unit) -> Result<Verdict> {
         let (Role::Server(config), Unit::Message { service, order }) = (&self.half.role, unit)
         else {
@@ -344,7 +344,7 @@ impl Sender {
         let Some(common) = self.common() else { return Ok(()) };
         let (now, every) = (self.half.timers.now(), common.keep_alive_every);
         let due = self.half.timers.get(Timer::Beat).unwrap_or(now).saturating_add(every);
-        // A late driver does not send several keep-alives at once.
+        // Even if the driver is late, several keep-alives are not sent at once.
         let next = if due > now { due } else { now.saturating_add(every) };
         self.half.timers.set(Timer::Beat, next);
         self.half.timers.set(Timer::KeepAlive, next);
@@ -500,7 +500,7 @@ impl Inject for Sender {
 }
 
 /// A client's keep-alive: milliseconds within the minute, and minutes, which wrap after 45 days.
-/// Unverified: the meaning of the retail client's milliseconds, which exceed 999.
+/// Unverified: the meaning of the retail client's milliseconds, which can exceed 999.
 #[expect(clippy::cast_possible_truncation, reason = "the wire has 16 bits for either")]
 fn client_alive(salt: Option<Salt>, since: Duration) -> KeepAlive {
     KeepAlive::Client {

@@ -17,7 +17,7 @@ use worldwire_core::{Error, Result};
 /// ```
 #[derive(Clone, Debug)]
 pub struct SessionIds {
-    /// A bit for every ID, set while it is taken.
+    /// A bit for every ID, set while the ID is in use.
     taken: Box<[u64; WORDS]>,
     live: u32,
     next: u16,
@@ -39,7 +39,7 @@ impl SessionIds {
     #[must_use]
     pub fn new() -> Self {
         let mut taken = Box::new([0; WORDS]);
-        // 0 is not a session ID.
+        // 0 is not a valid session ID.
         taken[0] = 1;
         Self { taken, live: 0, next: 1 }
     }
@@ -47,7 +47,7 @@ impl SessionIds {
     /// Allocates an ID for a new session.
     ///
     /// # Errors
-    /// A limit, if there are already [`MAX_SESSIONS`] live sessions.
+    /// A limit error if there are already [`MAX_SESSIONS`] live sessions.
     pub fn allocate(&mut self) -> Result<u16> {
         self.find().ok_or_else(|| {
             Error::limit("live sessions", MAX_SESSIONS.into(), u64::from(MAX_SESSIONS) + 1)
@@ -73,7 +73,7 @@ impl SessionIds {
         Some(found)
     }
 
-    /// Frees the ID of a session that is over. Free IDs are ignored.
+    /// Frees the ID of a session that is over. IDs that are already free are ignored.
     pub fn release(&mut self, id: u16) {
         if id != 0 && self.is_live(id) {
             let (word, bit) = place(id);

@@ -27,7 +27,7 @@ pub struct Stream {
     pub(super) is_finished: bool,
     /// For a relay: the received nonces that it has not taken yet.
     pub(super) nonces: Option<Vec<[u8; 16]>>,
-    /// Errors in bytes that an observer could still read.
+    /// Errors in bytes that an observer could nevertheless read.
     oddities: VecDeque<Error>,
 }
 
@@ -49,7 +49,7 @@ const MAX_OFFSET: u64 = 1 << 62;
 #[derive(Clone, Debug)]
 pub(super) struct BreakOff {
     pub(super) error: Error,
-    /// The bytes from there on, as on the wire; `None` if bytes are missing.
+    /// The bytes after that point, as on the wire; `None` if bytes are missing.
     pub(super) wire: Option<Vec<u8>>,
 }
 
@@ -59,7 +59,8 @@ enum Encryption {
     Plain,
     /// A handshake has been seen: the next frame may be encrypted.
     Possible,
-    /// Encrypted from this offset on. Up to it, offsets on the wire and decrypted are equal.
+    /// Encrypted from this offset on. Up to it, offsets in wire bytes and decrypted bytes are
+    /// equal.
     On { opener: Box<Opener>, from: u64 },
 }
 
@@ -85,7 +86,7 @@ pub(super) enum Next {
     Odd(Error),
     /// The stream turned out to be encrypted; see [`Stream::open`].
     Encrypted,
-    /// This cannot be read; see [`Stream::give_up`] and [`Stream::drop_datagram`].
+    /// These bytes cannot be read; see [`Stream::give_up`] and [`Stream::drop_datagram`].
     Fault(Error),
 }
 
@@ -281,7 +282,7 @@ impl Stream {
         self.incoming.bytes(range)
     }
 
-    /// Notes a handshake, after which frames may be encrypted.
+    /// Records a handshake, after which frames may be encrypted.
     pub(super) fn expect_encryption(&mut self) {
         if matches!(self.encryption, Encryption::Plain) {
             self.encryption = Encryption::Possible;
@@ -373,7 +374,8 @@ impl Stream {
     /// Skips missing bytes: drops the torn frame and searches for the next one.
     ///
     /// # Errors
-    /// The limit on the bytes of a stream. Nothing after the gap can be read then.
+    /// Fails if the limit on the bytes of a stream is exceeded. Nothing after the gap can then be
+    /// read.
     pub(super) fn skip(&mut self, length: u64) -> Result<()> {
         self.datagrams.clear();
         if self.is_over() {
@@ -394,7 +396,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Searches for the next frame, because the next bytes are not one.
+    /// Searches for the next frame, because the next bytes do not begin with one.
     pub(super) fn search_on(&mut self) {
         let from = self.incoming.offset();
         let length = self.incoming.unread().len();
@@ -446,7 +448,7 @@ impl ReadStream for Stream {
 }
 
 /// Whether these bytes begin with a frame: its magic, consistent lengths and fields that are always
-/// 0 are evidence. A single frame is not enough, because it may be embedded in the payload of
+/// 0 count as evidence. A single frame is not enough, because it may be embedded in the payload of
 /// another, even at its end.
 fn probe(bytes: &[u8], side: Side, max: u64) -> Probe {
     const FRAME: u32 = 24;
@@ -464,7 +466,7 @@ fn probe(bytes: &[u8], side: Side, max: u64) -> Probe {
     let Some((frame, behind)) = bytes.split_at_checked(length) else {
         return Probe::Incomplete(length - bytes.len());
     };
-    // The next one follows.
+    // The next frame follows.
     if behind.iter().zip(MAGIC.to_le_bytes()).any(|(byte, magic)| *byte != magic) {
         return Probe::Not;
     }

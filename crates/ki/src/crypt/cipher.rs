@@ -12,7 +12,7 @@ use super::observer::StreamKey;
 
 pub(super) const BLOCK_BYTES: usize = 16;
 
-/// Derives a nonce from a key and the tag before it.
+/// Derives a nonce from a key and the tag before the nonce.
 pub(super) fn derived_nonce(key: &StreamKey, tag: [u8; BLOCK_BYTES]) -> [u8; BLOCK_BYTES] {
     let hash = Sha256::new().chain_update(b"worldwire relay").chain_update(key.key);
     let hash: [u8; 32] = hash.chain_update(tag).finalize().into();
@@ -41,7 +41,7 @@ impl Clone for Cipher {
     }
 }
 
-/// The keystream of a message. It starts after the first block, which encrypts the tag.
+/// The keystream of a message. It starts after the first block, which is used to encrypt the tag.
 fn keystream(aes: &Aes128, first: [u8; BLOCK_BYTES]) -> ctr::Ctr32BE<Aes128> {
     let mut counter = first;
     let [.., a, b, c, d] = counter;
@@ -69,7 +69,7 @@ impl Cipher {
         cipher
     }
 
-    /// Begins a message. A nonce that does not have 12 bytes is hashed into the first counter block.
+    /// Begins a message. A nonce that is not 12 bytes long is hashed into the first counter block.
     pub(super) fn begin(&mut self, nonce: &[u8; BLOCK_BYTES]) {
         let mut hash = self.fresh.clone();
         hash.update(&[(*nonce).into(), lengths(BLOCK_BYTES).into()]);
@@ -124,7 +124,8 @@ impl Cipher {
     }
 }
 
-/// The last hashed block: the lengths in bits of additional data, which is empty, and of text.
+/// The last hashed block: the lengths, in bits, of the additional data, which is empty, and of the
+/// text.
 fn lengths(bytes: usize) -> [u8; BLOCK_BYTES] {
     (8 * bytes as u128).to_be_bytes()
 }

@@ -1,4 +1,4 @@
-//! The key file with the user's keys and account secrets.
+//! The file with the user's keys and account secrets.
 //!
 //! ```toml
 //! # Key and first nonce of an encrypted connection.
@@ -27,17 +27,17 @@ use super::login::{Rec1, Secret, apply_rec1, password_hash};
 use super::observer::{ObserverKeys, StreamKey};
 use crate::settings::{Settings, Value};
 
-/// The user's keys for connections and secrets of accounts.
+/// The user's keys for connections, and secrets of accounts.
 #[derive(Clone, Debug, Default)]
 pub struct KeyFile {
     streams: Arc<ObserverKeys>,
     logins: Vec<Login>,
 }
 
-/// What the user knows about an account.
+/// The information that the user has about an account.
 #[derive(Clone, Debug)]
 pub struct Login {
-    /// The account's name; `None` fits every account.
+    /// The account's name; `None` matches every account.
     pub user: Option<String>,
     /// The known secret.
     pub secret: LoginSecret,
@@ -48,22 +48,22 @@ pub struct Login {
 pub enum LoginSecret {
     /// The password, hashed.
     PasswordHash(Secret),
-    /// The CK2 from the server's answer to a login.
+    /// The CK2 from the server's reply to a login.
     Ck2(Secret),
 }
 
 /// The decrypted text of a `Rec1` field that belongs to one of the user's accounts.
 ///
-/// Anyone who sees the session offer could decrypt it. It is returned only to users who supply the
-/// password or the CK2 that it holds.
+/// Anyone who sees the session offer could decrypt the field. Its text is returned only to users
+/// who supply the password or the CK2 that it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenedRec1(pub String);
 
 impl KeyFile {
-    /// Reads KI's tables from a TOML file. A text without any yields an empty key file.
+    /// Reads KI's tables from a TOML file. A text without such tables yields an empty key file.
     ///
     /// # Errors
-    /// Every error in the file.
+    /// Returns every error in the file.
     pub fn parse(name: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
         if !is_ours(text) {
             return Ok(Self::default());
@@ -80,7 +80,7 @@ impl KeyFile {
                     "login" => file.each("ki.login", value, |file, table| {
                         logins.extend(login(file, table));
                     }),
-                    // Settings for field contents may be in the same file.
+                    // The same file may also hold settings for the contents of fields.
                     "object" | "core" => {}
                     _ => file.unknown(key, &["stream", "login"]),
                 }
@@ -147,7 +147,7 @@ impl KeyFile {
                 let named = login.user.as_ref().is_none_or(|user| *user == rec1.username);
                 named && rec1.proves(hash, salt)
             }
-            // The user has a CK2 only after logging in, so this Rec1 is theirs.
+            // Users learn a CK2 only by logging in, so this Rec1 belongs to the user.
             (LoginSecret::Ck2(_), Some(rec1)) => {
                 login.user.as_ref().is_some_and(|user| *user == rec1.username)
             }
@@ -234,7 +234,7 @@ fn login(settings: &mut Settings<'_>, value: &Value<'_>) -> Option<Login> {
 
 /// Describes text that is not a [`password_hash`], without quoting it: it may be a secret.
 fn describe_non_hash(text: &str) -> Option<String> {
-    /// The bytes of a SHA-512.
+    /// The number of bytes in a SHA-512 digest.
     const SIZE: usize = 64;
     match BASE64.decode(text) {
         Ok(bytes) if bytes.len() == SIZE => None,
@@ -281,7 +281,7 @@ mod tests {
         both.merge(file.clone());
         assert_eq!(both.observer().streams, [(None, key), (session, key)]);
         assert!(both.open_rec1(&sealed("Merle", "hunter2"), salt).is_some());
-        // Other accounts' secrets stay closed.
+        // The secrets of other accounts stay encrypted.
         assert_eq!(file.open_rec1(&sealed("Merle", "hunter3"), salt), None);
         assert_eq!(file.open_rec1(&sealed("Other", "hunter2"), salt), None);
         assert!(KeyFile::parse("keys", "Key.Auth.N = 1").expect("not ours").is_empty());

@@ -1,8 +1,8 @@
 //! The secrets that represent a password on the wire.
 //!
-//! A client proves that it knows the password with CK1, inside REC1. The server answers with CK2,
+//! A client proves that it knows the password with CK1, inside REC1. The server replies with CK2,
 //! its own secret for the account. With CK2, the client proves on a second connection (PK3) that it
-//! is the one that logged in. All of these depend on the session ID and the time in the session
+//! is the client that logged in. All of these depend on the session ID and the time in the session
 //! offer that the connection received.
 
 use core::fmt;
@@ -34,7 +34,7 @@ impl Secret {
         &self.0
     }
 
-    /// Whether both are equal, in a time that depends only on their lengths.
+    /// Whether both are equal, compared in a time that depends only on their lengths.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         self.0.as_bytes().ct_eq(other.0.as_bytes()).into()
@@ -53,14 +53,15 @@ impl Drop for Secret {
     }
 }
 
-/// The hash that an account store keeps: base64 of SHA-512 of the password in UTF-8, 88 characters.
-/// Treat it like the password: it is sufficient for logging in.
+/// The hash that an account store keeps: the base64 of the SHA-512 of the password in UTF-8, 88
+/// characters. Treat it like the password: it is sufficient for logging in.
 #[must_use]
 pub fn password_hash(password: &str) -> Secret {
     Secret(BASE64.encode(Sha512::digest(password.as_bytes())))
 }
 
-/// CK1, the client's proof of a password: base64 of SHA-512 of password hash and salt.
+/// CK1, the client's proof of a password: the base64 of the SHA-512 of the password hash and the
+/// salt.
 #[must_use]
 pub fn ck1(password_hash: &Secret, salt: Salt) -> Secret {
     salted(password_hash, salt)
@@ -72,8 +73,8 @@ pub fn ck2(random: &[u8; 64]) -> Secret {
     Secret(BASE64.encode(random))
 }
 
-/// PK3, the proof of CK2 on a second connection: base64 of SHA-512 of CK2 and that connection's
-/// salt.
+/// PK3, the proof of CK2 on a second connection: the base64 of the SHA-512 of CK2 and that
+/// connection's salt.
 #[must_use]
 pub fn pk3(ck2: &Secret, salt: Salt) -> Secret {
     salted(ck2, salt)
@@ -87,10 +88,10 @@ fn salted(secret: &Secret, salt: Salt) -> Secret {
 }
 
 /// Encrypts or decrypts (the same operation) a `Rec1` field: Twofish with a 256-bit key in OFB. A
-/// login's field contains a [`Rec1`], and the answer's field contains the text of CK2.
+/// login's field contains a [`Rec1`], and the reply's field contains the text of CK2.
 ///
-/// Apart from the session's ID and time, key and IV are fixed, so anyone who sees the offer can
-/// decrypt it.
+/// Key and IV depend only on the session's ID and time, so anyone who sees the offer can decrypt
+/// it.
 pub fn apply_rec1(salt: Salt, data: &mut [u8]) {
     let (key, iv) = rec1_key(salt);
     ofb::Ofb::<twofish::Twofish>::new(&key.into(), &iv.into()).apply_keystream(data);
@@ -127,22 +128,22 @@ pub struct Rec1 {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rec1Error {
-    /// It is not text: it belongs to another session or is not a `Rec1`.
+    /// The content is not text: it belongs to another session or is not a `Rec1`.
     #[error("the decrypted Rec1 is not text")]
     NotText,
-    /// It does not have three words.
+    /// The content does not consist of three words.
     #[error("Rec1 must have three words (session ID, account name and CK1), but has {found}")]
     Words {
         /// The number of words.
         found: usize,
     },
-    /// Its first word is not a session ID.
+    /// The first word is not a session ID.
     #[error("Rec1 must begin with a session ID, but begins with \"{found}\"")]
     SessionId {
         /// The word.
         found: String,
     },
-    /// Its session ID is not this connection's.
+    /// The session ID is not this connection's.
     #[error("Rec1 is for session {found}, but this is session {wanted}")]
     OtherSession {
         /// This connection's session ID.
@@ -188,8 +189,8 @@ impl Rec1 {
         Ok(Self { session_id, username: username.to_owned(), ck1: Secret::new(ck1) })
     }
 
-    /// Whether it proves the password with this hash, in constant time. For an account that does
-    /// not exist, call it with any hash, so that the time does not reveal this.
+    /// Whether this proves the password with this hash, compared in constant time. For an account
+    /// that does not exist, pass any hash, so that the time does not reveal its absence.
     #[must_use]
     pub fn proves(&self, password_hash: &Secret, salt: Salt) -> bool {
         ck1(password_hash, salt).is(&self.ck1)

@@ -1,5 +1,5 @@
-//! Takes the cipher's place in builds without the feature `keys`. No [`StreamKey`] can exist there, so
-//! none of this ever runs.
+//! Takes the cipher's place in builds without the feature `keys`. No [`StreamKey`] can exist in
+//! such builds, so this code never runs.
 
 use core::convert::Infallible;
 

@@ -23,7 +23,7 @@ impl fmt::Debug for StreamKey {
 /// The user's keys for encrypted connections.
 #[derive(Clone, Debug, Default)]
 pub struct ObserverKeys {
-    /// Each key with the ID of its session; `None` fits every session.
+    /// Each key with the ID of its session; `None` matches every session.
     pub streams: Vec<(Option<u16>, StreamKey)>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! After a session accept whose crypto block is a handshake, each direction can be a stream of
 //! chunks: ciphertext, a 16-byte tag, and the 16-byte nonce of the next chunk, unencrypted. A chunk
-//! from the client holds 4096 bytes, one from the server 65536.
+//! from the client holds 4096 bytes, and one from the server 65536.
 //!
 //! Unverified: that both directions begin with the same nonce, that the nonce after the tag is
 //! unencrypted, and that the chunk size depends on the sender.
@@ -47,11 +47,11 @@ pub struct Opener {
 /// The state of the current chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Chunk {
-    /// Complete so far.
+    /// No bytes are missing so far.
     Whole,
-    /// Bytes are missing, so its tag cannot be checked.
+    /// Bytes are missing, so the chunk's tag cannot be checked.
     Torn,
-    /// Its nonce is missing, so it cannot be decrypted.
+    /// The nonce is missing, so the chunk cannot be decrypted.
     Sealed,
 }
 
@@ -73,7 +73,7 @@ impl fmt::Debug for Sealer {
 }
 
 impl Opener {
-    /// Decrypts what `side` sends.
+    /// Decrypts the stream that `side` sends.
     #[must_use]
     pub fn new(key: &StreamKey, side: Side) -> Self {
         let (stream, rest) = (Chunks::new(key, side), Vec::with_capacity(REST_BYTES));
@@ -160,8 +160,8 @@ impl Opener {
         self.next_chunk(&mut |_| ());
     }
 
-    /// Skips missing bytes and returns how many of them were text. A chunk with missing text
-    /// remains readable; a chunk without its nonce is skipped.
+    /// Skips missing bytes and returns the number of text bytes among them. A chunk with missing
+    /// text remains readable; a chunk without its nonce is skipped.
     pub(crate) fn skip(&mut self, mut length: u64) -> u64 {
         let (chunk, mut text) = (self.stream.chunk, 0);
         let small = |length: u64, max: usize| usize::try_from(length).map_or(max, |it| it.min(max));
@@ -214,7 +214,7 @@ impl Opener {
 }
 
 impl Sealer {
-    /// Encrypts what `side` sends.
+    /// Encrypts the stream that `side` sends.
     #[must_use]
     pub fn new(key: &StreamKey, side: Side) -> Self {
         Self { stream: Chunks::new(key, side) }
@@ -399,7 +399,7 @@ mod tests {
                     assert_eq!(*known, (!is_lost).then_some(*plain), "{side} {from} {length}");
                 }
             }
-            // The time does not depend on how much is missing.
+            // The time does not depend on the number of missing bytes.
             let mut opener = Opener::new(&KEY, side);
             assert!(opener.skip(1 << 62) > 1 << 61);
         }

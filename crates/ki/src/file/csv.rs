@@ -1,10 +1,10 @@
 //! Reading and writing DML tables as comma-separated values, for spreadsheets.
 //!
-//! A table is a line with its columns followed by a line for every record. A column has a name, a
-//! type, and flags unless they are the usual ones: `Size:UINT`, `Size:UINT:0x29`. In a file, a line
-//! with only the name in brackets, `[Base]`, precedes every table; a single table omits it. Strings
-//! that are not text are `hex:` and digits; text that begins with `hex:` or `text:` is prefixed
-//! with another `text:`.
+//! A table is a line with its columns followed by a line for every record. A column consists of a
+//! name, a type and, unless they are the usual ones, flags: `Size:UINT`, `Size:UINT:0x29`. In a
+//! file, a line with only the name in brackets, `[Base]`, precedes every table; a single table
+//! omits it. Strings that are not text are written as `hex:` and digits; text that begins with
+//! `hex:` or `text:` is prefixed with another `text:`.
 
 use csv::{ReaderBuilder, StringRecord, Terminator, WriterBuilder};
 use worldwire_core::value::{parse_hex, push_hex};
@@ -41,7 +41,7 @@ impl Table<'_> {
 }
 
 impl TableFile<'_> {
-    /// Writes all tables, each after its name.
+    /// Writes all tables, each preceded by its name.
     ///
     /// # Errors
     /// `Value` if a stated size is wrong: CSV cannot represent it.
@@ -59,8 +59,8 @@ impl TableFile<'_> {
         Ok(out)
     }
 
-    /// Reads what [`TableFile::to_csv`] or [`Table::to_csv`] writes. A table without a name gets
-    /// this one.
+    /// Reads the output of [`TableFile::to_csv`] or [`Table::to_csv`]. A table without a name is
+    /// given `name`.
     pub fn from_csv(text: &str, name: &str) -> Result<TableFile<'static>> {
         let mut reader =
             ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());

@@ -1,5 +1,5 @@
-//! POI: the points of interest of all zones (`poi.dat`), such as goals of quests and teleporters,
-//! and the models that zones contain.
+//! POI: the points of interest of all zones (`poi.dat`), such as quest goals and teleporters, and
+//! the models that zones contain.
 //!
 //! Six lists in sequence, all always present:
 //!
@@ -38,9 +38,9 @@ record! {
         zone_id "zone_id": u16,
         template_id "template_id": u64,
         location "location": Vector3,
-        /// Whether it is someone to talk to.
+        /// Whether the goal is someone to talk to.
         interactable "interactable": ByteBool,
-        /// Whether it is something to collect.
+        /// Whether the goal is something to collect.
         collectable "collectable": ByteBool,
     }
 }
@@ -58,7 +58,7 @@ record! {
     pub struct Teleporter<'d> {
         /// The name of the target zone, which need not be in `zone_names`.
         destination "destination": Text<'d>,
-        /// Its location.
+        /// The location of the teleporter.
         position "position": Vector3,
     }
 }
@@ -113,7 +113,7 @@ impl<'d> PoiFile<'d> {
             let last = Step::Field("zone_mobs".into());
             if error.path().next() == Some(&last) { hinted(error) } else { error }
         })?;
-        // A nested list can decode as a flat one that ends too early.
+        // A nested list may decode as a flat one that ends too early.
         if reader.remaining() > 0 && is_nested(bytes) {
             let found = more_bytes(reader.remaining() as u64);
             let error = reader.place_error(Error::malformed("the end of a flat list", found));
@@ -154,7 +154,7 @@ impl<'d> PoiFile<'d> {
         Ok((poi, warnings))
     }
 
-    /// Decodes a file that must not cause any warnings, to recognise POI files.
+    /// Decodes a file, refusing it if there are any warnings. Used to recognise POI files.
     pub fn strict(bytes: &'d [u8], limits: &'d Limits) -> Result<Self> {
         let (poi, warnings) = Self::open(bytes, limits)?;
         refuse_warnings(warnings.into_iter()).map(|()| poi)
@@ -180,8 +180,9 @@ impl<'d> PoiFile<'d> {
         names.map(|name| (ZoneKey(string_id(name.as_bytes())), name)).collect()
     }
 
-    /// Reports problems that do not prevent decoding: goals in missing zones, keys that match no
-    /// name, repeated goals, and locations that are not finite. Each text is built on demand.
+    /// Reports problems that do not prevent decoding: goals in missing zones, keys that do not
+    /// match any name, repeated goals, and locations that are not finite. Each text is built on
+    /// demand.
     pub fn check(&self) -> impl Iterator<Item = String> {
         let zones = self.zones();
         let unknown = move |list: &'static str, index: usize, key: ZoneKey| {
@@ -224,8 +225,8 @@ impl<'d> PoiFile<'d> {
     /// Writes the goals as comma-separated values: zone, location, IDs and flags.
     ///
     /// # Errors
-    /// `Value` if the table cannot be written; the limit on zone names, for many goals in a
-    /// zone with a long name.
+    /// `Value` if the table cannot be written; a limit error for too many goals in zones with long
+    /// names.
     pub fn to_csv(&self) -> Result<String> {
         let zones = self.goals.iter().map(|goal| self.zone(goal.zone_id).map_or(0, Text::len));
         let bytes = zones.fold(0, |sum: u64, zone| sum.saturating_add(zone as u64));

@@ -13,13 +13,14 @@ use worldwire_core::{
 
 use crate::types::Counted;
 
-/// A list after a `u32` count, bounded by the available bytes and the limit on elements.
+/// A list preceded by its `u32` count, bounded by the available bytes and the limit on elements.
 pub type Many<E> = List32<E, { u32::MAX as usize }>;
 
-/// UTF-8 after a `u32` count of bytes. Other bytes are kept, and displayed in hexadecimal.
+/// UTF-8 preceded by a `u32` count of bytes. Bytes that are not UTF-8 are kept, and displayed in
+/// hexadecimal.
 pub type Text<'d> = Counted<'d, 4>;
 
-/// Three `f32`: x, y, z, with z up. Two are equal if their bits are.
+/// Three `f32`: x, y, z, with z up. Two vectors are equal if their bits are.
 #[derive(Clone, Copy, Default)]
 pub struct Vector3(pub [f32; 3]);
 
@@ -155,13 +156,13 @@ impl<'d> Field<'d> for Matrix3 {
 pub struct ByteBool(pub u8);
 
 impl ByteBool {
-    /// Whether it is true.
+    /// Whether the byte means true.
     #[must_use]
     pub const fn is_true(self) -> bool {
         self.0 != 0
     }
 
-    /// Whether it is 0 or 1.
+    /// Whether the byte is 0 or 1.
     #[must_use]
     pub const fn is_plain(self) -> bool {
         self.0 < 2

@@ -25,11 +25,11 @@ const MAX_WARNINGS: usize = 20;
 /// A file on a patch server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedFile {
-    /// The packages that list it, such as `Base`. Each package is a table.
+    /// The packages that list the file, such as `Base`. Each package is a table.
     pub packages: Vec<String>,
-    /// `SrcFileName`: its path below the URL prefix.
+    /// `SrcFileName`: the file's path below the URL prefix.
     pub name: String,
-    /// `TarFileName`: its target path, if different. Unverified: usually empty.
+    /// `TarFileName`: the file's target path, if different. Unverified: usually empty.
     pub target: String,
     /// `FileType`, if the column exists.
     pub kind: Option<u64>,
@@ -57,16 +57,16 @@ pub struct FileList {
 /// The differences between two revisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileListDiff<'l> {
-    /// Files that only the later revision has.
+    /// Files that exist only in the later revision.
     pub added: Vec<&'l ListedFile>,
-    /// Files that only the earlier revision has.
+    /// Files that exist only in the earlier revision.
     pub removed: Vec<&'l ListedFile>,
-    /// Files with another size or CRC: the earlier, and the later.
+    /// Files with a different size or CRC: the earlier one and the later one.
     pub changed: Vec<(&'l ListedFile, &'l ListedFile)>,
 }
 
 impl FileList {
-    /// Collects the files that tables list. A file in several packages is listed once; if they
+    /// Collects the files listed in tables. A file in several packages is listed once; if they
     /// describe it differently, the first description is used.
     #[must_use]
     pub fn of(tables: &TableFile<'_>) -> Self {
@@ -141,13 +141,13 @@ impl FileList {
 }
 
 impl ListedFile {
-    /// Its path in a folder: `target`, or else `name`.
+    /// The file's path in a folder: `target`, or else `name`.
     #[must_use]
     pub fn path(&self) -> &str {
         if self.target.is_empty() { &self.name } else { &self.target }
     }
 
-    /// The URL to download it from, percent-encoded where necessary.
+    /// The URL from which to download the file, percent-encoded where necessary.
     #[must_use]
     pub fn url(&self, prefix: &str) -> String {
         let mut url = prefix.trim_end_matches('/').to_owned();
@@ -190,7 +190,7 @@ impl Columns {
     fn file(&self, row: &Row<'_>) -> ListedFile {
         let text = |at: Option<usize>| row.values.get(at?).and_then(FieldValue::to_text);
         let number = |at| text(at).and_then(|text| text.parse().ok());
-        // A CRC in a signed column is the same 32 bits.
+        // A CRC in a signed column has the same 32 bits.
         let crc_in = |at| {
             let text = text(at)?;
             text.parse().ok().or_else(|| text.parse().ok().map(i32::cast_unsigned))

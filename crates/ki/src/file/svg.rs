@@ -1,4 +1,4 @@
-//! Drawing from above as SVG: x points right, y up, and z is a colour.
+//! Drawing from above as SVG: x points right, y points up, and z is shown as a colour.
 
 use std::fmt::Write as _;
 

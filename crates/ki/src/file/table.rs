@@ -5,7 +5,7 @@
 //! kind (1 template, 2 record), `u16` total size including these four bytes.
 //!
 //! The template lists the fields: `u16` count and name, `u8` type, `u8` flags. The last field is
-//! `_TargetTable`, followed by a `STR` with the table's name. A record has the values.
+//! `_TargetTable`, followed by a `STR` with the table's name. A record contains the values.
 
 use core::fmt;
 use std::collections::HashSet;
@@ -71,7 +71,7 @@ impl<'d> TableFile<'d> {
     /// wrong size is kept ([`Self::warnings`]), so that encoding reproduces the same bytes.
     ///
     /// # Errors
-    /// `Malformed` if it is not a table file or is truncated; the limit on elements.
+    /// `Malformed` if it is not a table file or is truncated; a limit error for too many elements.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let tables = reader.list("tables", |reader| {
             let mut tables = Vec::new();
@@ -88,7 +88,8 @@ impl<'d> TableFile<'d> {
     /// Encodes the file.
     ///
     /// # Errors
-    /// `Value` if the values of a record do not match the columns; the limits.
+    /// `Value` if the values of a record do not match the columns; a limit error if a limit is
+    /// exceeded.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         self.tables.iter().enumerate().try_for_each(|(index, table)| {
             table.encode(writer).map_err(|error| error.inside_item(index).inside("tables"))
@@ -109,8 +110,8 @@ impl<'d> TableFile<'d> {
         tables.map(|tables| TableFile { tables }).map_err(|error| error.inside("tables"))
     }
 
-    /// Encodes a file from JSON, like [`Self::from_json`] and [`Self::to_bytes`], without all
-    /// records in memory at the same time.
+    /// Encodes a file from JSON, like [`Self::from_json`] and [`Self::to_bytes`], without holding
+    /// all records in memory at the same time.
     pub fn json_to_bytes(json: &Json) -> Result<Vec<u8>> {
         let mut fields = FieldsOf::new(json)?;
         let mut writer = Writer::new();
@@ -130,8 +131,8 @@ impl<'d> TableFile<'d> {
         }
     }
 
-    /// The tables that are listed in `_TableList` but missing, because the file was truncated
-    /// between two tables. At most 100.
+    /// The tables that are listed in `_TableList` but missing because the file was truncated
+    /// between two tables. At most 100 are returned.
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
         const LIST: &[u8] = b"_TableList";
@@ -252,7 +253,7 @@ const MAX_SHOWN: usize = 80;
 
 /// A name for display, truncated if it is too long.
 pub(super) fn shown(name: &[u8]) -> String {
-    // A character has at most four bytes, so the rest is not needed.
+    // A character takes at most four bytes, so the rest is not needed.
     let head = name.get(..MAX_SHOWN * 4).unwrap_or(name);
     let text = String::from_utf8_lossy(head);
     match text.char_indices().nth(MAX_SHOWN) {

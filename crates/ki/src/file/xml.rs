@@ -8,8 +8,8 @@
 //! </Tables>
 //! ```
 //!
-//! Every record lists all columns with their types. XML cannot represent flags and wrong sizes of
-//! the binary format, columns of a table without records, or strings that are not text.
+//! Every record lists all columns with their types. XML cannot represent the binary format's flags
+//! and wrong sizes, the columns of a table without records, or strings that are not text.
 
 use core::fmt::Write as _;
 use std::collections::{HashMap, HashSet};
@@ -50,8 +50,8 @@ pub fn load(name: &str, bytes: &[u8]) -> Loaded {
     Loaded { file, diagnostics: diagnostics.into_sorted() }
 }
 
-/// Reads a table. Missing values become 0, up to the number left in `missing`: they take memory
-/// that the file does not account for.
+/// Reads a table. Missing values become 0, up to the number left in `missing`, because they take
+/// memory that the file's size does not account for.
 fn table(
     element: &Element<'_>,
     missing: &mut usize,
@@ -128,14 +128,14 @@ impl TableFile<'_> {
     /// Writes table XML.
     ///
     /// # Errors
-    /// `Value` for names that cannot be elements and values that XML cannot represent; the limit on
-    /// the growth of the text, because every record repeats the column names.
+    /// `Value` for names that cannot be elements and values that XML cannot represent; a limit
+    /// error if the text grows too much, because every record repeats the column names.
     pub fn to_xml(&self) -> Result<String> {
         self.to_xml_within(&Limits::DEFAULT)
     }
 
-    /// Describes what [`Self::to_xml`] drops without an error: columns of tables without records,
-    /// and flags other than [`USUAL_FLAGS`].
+    /// Describes everything that [`Self::to_xml`] drops without an error: columns of tables without
+    /// records, and flags other than [`USUAL_FLAGS`].
     pub fn lost_in_xml(&self) -> impl Iterator<Item = String> {
         self.tables.iter().flat_map(|table| {
             let name = shown(table.name.as_bytes());
@@ -154,7 +154,7 @@ impl TableFile<'_> {
         })
     }
 
-    /// Like [`Self::to_xml`], within other limits.
+    /// Like [`Self::to_xml`], but with the given limits.
     pub fn to_xml_within(&self, limits: &Limits) -> Result<String> {
         let mut binary = 0_u64;
         let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Tables>\n");

@@ -1,4 +1,5 @@
-//! Fuzz targets for connections in all roles: streams split anywhere, and lists of operations.
+//! Fuzz targets for connections in all roles: streams split at arbitrary points, and lists of
+//! operations.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,13 +45,13 @@ struct Run {
     reason: Option<CloseReason>,
 }
 
-/// How the bytes of operations become wire bytes.
+/// How the bytes of operations are turned into wire bytes.
 enum Encryption {
-    /// They are sent unchanged.
+    /// The bytes are sent unchanged.
     None,
     /// The client's bytes so far. An accept with a handshake starts encryption.
     Pending(Vec<u8>),
-    /// Encryption has started: each side's cipher, and how often they were used.
+    /// Encryption has started: each side's cipher, and the number of times that it was used.
     Started(Box<[Sealer; 2]>, u8),
 }
 
@@ -153,8 +154,8 @@ fn keys(session: Option<u16>) -> Arc<ObserverKeys> {
 /// Runs a connection on its peer's stream, and an observer or a relay on each side's.
 ///
 /// # Panics
-/// If a promise of the contract is broken, or a relay changes bytes. Unless a key is missing, it
-/// forwards all of them, readable or not.
+/// Panics if the connection breaks its contract or if a relay changes bytes. Unless a key is
+/// missing, a relay forwards all bytes, readable or not.
 fn feed(role: Role, data: &[u8]) {
     let Some((cut, data)) = data.split_first() else { return };
     let play = |connection: Connection, operations: Vec<u8>| {
@@ -211,7 +212,7 @@ fn streams(role: Role) -> Vec<Vec<u8>> {
 /// later.
 ///
 /// # Panics
-/// If a promise of the contract is broken.
+/// Panics if the connection breaks its contract.
 fn drive(role: Role, data: &[u8]) -> Statistics {
     let (now, keys) = (Duration::ZERO, keys(Some(SESSION)));
     let mut family = Run::new(Encryption::Pending(Vec::new()));
@@ -245,7 +246,7 @@ fn made(data: &[u8]) -> RawMessage<'static> {
     RawMessage { service: 5, order: 1, payload: sampler.bytes(length).into() }
 }
 
-/// A block that makes an accept begin encryption.
+/// A crypto block with which an accept starts encryption.
 fn handshake() -> CryptoBlock<'static> {
     CryptoBlock(vec![9; 257].into())
 }

@@ -11,7 +11,7 @@ use crate::file::table::TableFile;
 use crate::message::Values;
 use crate::schema::{Mode, Protocols, load};
 
-/// The targets of this file.
+/// The targets in this file.
 pub(super) const TARGETS: &[Target] = &[
     Target { name: "ki_dml_xml", run: xml, seeds: xml_seeds },
     Target { name: "ki_dml_message", run: message, seeds: message_seeds },

@@ -9,7 +9,7 @@ use crate::file::lang::{LangFile, Locale, Translation, codes_in};
 use crate::file::nav::{Directions, NavFile, NavGraph};
 use crate::file::poi::PoiFile;
 
-/// The targets of this file.
+/// The targets in this file.
 pub(super) const TARGETS: &[Target] = &[
     Target { name: "ki_bcd", run: bcd, seeds: bcd_seeds },
     Target { name: "ki_lang", run: lang, seeds: lang_seeds },

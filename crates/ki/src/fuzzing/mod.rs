@@ -1,4 +1,4 @@
-//! Fuzz targets: every kind of input, with the promises that must hold.
+//! Fuzz targets: every kind of input, with the invariants that must hold.
 
 mod connection;
 mod dml;

@@ -13,7 +13,7 @@ use crate::schema::classes::{
     Class, Classes, ContentHash, ListVersion, SMALL_BYTES, Tuple, TypeLists,
 };
 
-/// The targets of this file.
+/// The targets in this file.
 pub(super) const TARGETS: &[Target] = &[
     Target { name: "ki_object", run: object, seeds: object_seeds },
     Target { name: "ki_object_types", run: types, seeds: type_seeds },
@@ -22,7 +22,7 @@ pub(super) const TARGETS: &[Target] = &[
     Target { name: "ki_object_json", run: json, seeds: json_seeds },
 ];
 
-/// A generated type list with every type, in classes that refer to each other.
+/// A generated type list that contains every type, in classes that refer to each other.
 #[must_use]
 pub fn generated_list(sampler: &mut Sampler, classes: usize) -> String {
     let simple = [
@@ -101,7 +101,7 @@ pub fn generated_list(sampler: &mut Sampler, classes: usize) -> String {
 /// The classes of a generated list.
 ///
 /// # Panics
-/// If the list cannot be read, which would be a bug in this file.
+/// Panics if the list cannot be read, which would be a bug in this file.
 #[must_use]
 pub fn generated_classes(sampler: &mut Sampler, classes: usize) -> Classes {
     let mut lists = TypeLists::new();
@@ -180,7 +180,7 @@ fn stream(codec: &ObjectCodec<'_>, bytes: &[u8]) {
     } else {
         assert!(codec.options().lenient, "notes without lenient decoding");
     }
-    // Encoding normalises what lenient decoding accepted, so only the second round must agree.
+    // Encoding normalises data that lenient decoding accepted, so only the second round must agree.
     let first = codec.encode(&object, decoded.header);
     let first = first.unwrap_or_else(|error| panic!("a decoded object must encode: {error}"));
     let mut second = Object::new();
@@ -193,7 +193,7 @@ fn stream(codec: &ObjectCodec<'_>, bytes: &[u8]) {
     }
 }
 
-/// Checks that a written list reads back the same.
+/// Checks that reading a written list yields the same list.
 fn written(classes: &Classes, version: ListVersion) {
     let text = classes.to_list(version);
     let mut lists = TypeLists::new();
@@ -236,16 +236,16 @@ fn types(data: &[u8]) {
             ObjectOptions { null_root: true, ..ObjectOptions::default() },
         );
         if let Ok(bytes) = codec.encode(&made, codec.header()) {
-            // A hash can also be that of another class, so this only checks that nothing panics.
+            // The hash may also belong to another class, so this only checks that nothing panics.
             drop(codec.decode_all(&bytes, &mut Object::new()));
         }
     }
 }
 
-/// The content hash of caches here, which belong to no file.
+/// The content hash of the caches used here, which do not belong to any file.
 const NO_CONTENT: ContentHash = ContentHash([0; 32]);
 
-/// The input is the contents of a cache; a header with the right checksum precedes it.
+/// The input is the contents of a cache; a header with the right checksum is put before it.
 fn cache(data: &[u8]) {
     let Ok(classes) = Classes::from_cache(&sealed(NO_CONTENT, data), NO_CONTENT) else { return };
     let cache = classes.to_cache(NO_CONTENT);

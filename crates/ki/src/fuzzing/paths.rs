@@ -1,4 +1,5 @@
-//! The target for values at paths: what the visitor collects is what a decoded object contains.
+//! The target for values at paths: the visitor must collect the same values that a decoded object
+//! contains.
 
 use core::fmt::Write as _;
 
@@ -13,7 +14,7 @@ use crate::object::{
 };
 use crate::schema::classes::{Class, PropertyKind};
 
-/// The targets of this file.
+/// The targets in this file.
 pub(super) const TARGETS: &[Target] = &[Target { name: "ki_object_paths", run, seeds }];
 
 /// The parts of paths that a byte can select, besides the properties of generated classes.
@@ -40,7 +41,7 @@ fn run(data: &[u8]) {
     let Ok(paths) = ValuePaths::parse(texts.iter().map(String::as_str)) else { return };
     let codec = ObjectCodec::new(&CLASSES, options(&CLASSES, bits));
     let mut visitor = PathVisitor::new(&paths);
-    // The second time, the visitor knows how the paths continue in each class.
+    // The second time, the visitor already knows how the paths continue in each class.
     let first = codec.decode_all(bytes, &mut visitor);
     let values: Vec<_> = visitor.take().collect();
     let second = codec.decode_all(bytes, &mut visitor);
@@ -104,8 +105,8 @@ fn texts(parts: &[u8]) -> Vec<String> {
     paths.take(MAX_PATHS).collect()
 }
 
-/// Adds the values at a path. Returns whether the path leads to a value; for a path with `[*]`, to
-/// a list.
+/// Adds the values at a path. Returns whether the path leads to a value or, for a path with `[*]`,
+/// to a list.
 fn collect(value: ValueRef<'_, '_>, path: &str, all: &mut Vec<String>) -> Result<bool> {
     let path = path.strip_prefix('.').unwrap_or(path);
     if path.is_empty() {
@@ -183,7 +184,7 @@ fn part<'j>(json: &'j Json, path: &str) -> Option<&'j Json> {
     part(json.get(name)?, rest)
 }
 
-/// A value as text: JSON, except where the visitor tells more.
+/// A value as text: JSON, except where the visitor provides more detail.
 fn shown(value: &PathValue) -> String {
     let mut text = String::new();
     match value {
@@ -279,7 +280,7 @@ fn seeds() -> Vec<Vec<u8>> {
             if bytes.len() > 2000 {
                 continue;
             }
-            // A few paths that exist, and others that may.
+            // A few paths that exist, and others that may exist.
             let mut parts = Vec::new();
             for property in class.properties().iter().take(4) {
                 let number = u8::try_from(property.index()).unwrap_or(0);

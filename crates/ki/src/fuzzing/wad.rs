@@ -6,7 +6,7 @@ use worldwire_core::testing::{Target, decode};
 
 use crate::file::wad::{Archive, ArchiveFile, BuildOptions, Inflater, Packed, Plan, build, diff};
 
-/// The targets of this file.
+/// The targets in this file.
 pub(super) const TARGETS: &[Target] = &[Target { name: "ki_wad", run: wad, seeds }];
 
 fn wad(data: &[u8]) {

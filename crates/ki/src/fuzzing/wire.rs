@@ -14,14 +14,14 @@ use crate::frame::Frame;
 use crate::message::RawMessage;
 use crate::schema::Protocols;
 
-/// The targets of this file.
+/// The targets in this file.
 pub(super) const TARGETS: &[Target] = &[
     Target { name: "ki_frame", run: frame, seeds: frames },
     Target { name: "ki_key_file", run: key_file, seeds: key_files },
     Target { name: "ki_client_args", run: client_args, seeds: command_lines },
 ];
 
-/// Decodes with and without a trace and definitions, then encodes again.
+/// Decodes with and without a trace and with and without definitions, then encodes again.
 fn frame(data: &[u8]) {
     let protocols = protocols();
     for from in [None, Some(Side::Client), Some(Side::Server)] {

@@ -1,4 +1,4 @@
-//! Answers of login and patch servers that have many fields, described once for senders and
+//! Replies from login and patch servers that have many fields, described once for senders and
 //! receivers.
 
 use super::{Fields, Put};
@@ -45,13 +45,13 @@ macro_rules! answers {
         }
 
         impl $answer {
-            /// Reads the answer. Fields missing from the loaded definition are 0 or empty.
+            /// Reads the reply. Fields missing from the loaded definition are 0 or empty.
             #[must_use]
             pub fn read(fields: &Fields<'_>) -> Self {
                 Self { $($field: Named::read(fields, $name),)* }
             }
 
-            /// Its fields, for sending.
+            /// The fields, for sending.
             #[must_use]
             pub fn fields(&self) -> Vec<(&'static str, Put)> {
                 vec![$(($name, self.$field.put()),)*]
@@ -61,8 +61,8 @@ macro_rules! answers {
 }
 
 answers! {
-    /// Where a client connects after selecting a character: `MSG_CHARACTERSELECTED` without an
-    /// error. While the zone is being prepared, a server sends an empty `IP` and port 0.
+    /// The server to which a client connects after selecting a character: `MSG_CHARACTERSELECTED`
+    /// without an error. While the zone is being prepared, a server sends an empty `IP` and port 0.
     Selected {
         /// is the address of the zone server.
         ip "IP": String,

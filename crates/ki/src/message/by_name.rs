@@ -16,8 +16,8 @@ pub struct Fields<'m> {
 
 impl<'m> Fields<'m> {
     /// Reads a payload with at least this many fields. Later ones may all be missing, for example
-    /// if the sender is of an earlier revision; they then have their defaults. `None` if the
-    /// payload does not fit.
+    /// if the sender has an earlier revision; they then have their defaults. Returns `None` if the
+    /// payload does not match the definition.
     #[must_use]
     pub fn read(message: &'m Message, payload: &'m [u8], least: usize) -> Option<Self> {
         let mut values = Values::new();
@@ -130,8 +130,8 @@ impl Put {
 }
 
 impl Protocols {
-    /// Builds a message from these fields. Fields that its definition lacks are ignored; fields not
-    /// given have their defaults.
+    /// Builds a message from these fields. Fields that its definition lacks are ignored; fields
+    /// that are not given have their defaults.
     pub fn compose(
         &self,
         service: u8,
@@ -155,7 +155,7 @@ impl Protocols {
 }
 
 impl Message {
-    /// This message with these fields.
+    /// Builds this message from these fields.
     fn composed(&self, given: &[(&str, Put)]) -> Result<RawMessage<'static>> {
         let value = |field: &FieldDef| {
             let put = given.iter().find(|(name, _)| **name == *field.name);
@@ -218,7 +218,7 @@ mod tests {
         let message = protocols.message(7, 15).unwrap();
         let put = [("UserID", Put::from(5_u32)), ("MachineID", Put::from(6_u32))];
         let raw = protocols.compose(7, "MSG_USER_VALIDATE", &put).unwrap();
-        // Without the last field, then with half of it.
+        // Try it without the last field, then with half of it.
         let short = &raw.payload[..raw.payload.len() - 2];
         let fields = Fields::read(message, short, 4).unwrap();
         assert_eq!((fields.number("UserID"), fields.number("MachineID")), (5, 6));

@@ -22,7 +22,7 @@ pub struct Values<'d> {
 }
 
 impl<'d> Values<'d> {
-    /// Contains no values.
+    /// An empty list of values.
     #[must_use]
     pub const fn new() -> Self {
         Self { fields: Vec::new(), trailing: Cow::Borrowed(&[]) }
@@ -45,7 +45,7 @@ impl<'d> Values<'d> {
         &mut self.fields
     }
 
-    /// The bytes after the last field: the sender's definition has more fields.
+    /// The bytes after the last field, present if the sender's definition has more fields.
     #[must_use]
     pub fn trailing(&self) -> &[u8] {
         &self.trailing
@@ -134,7 +134,7 @@ impl Message {
             "senders of an earlier revision omit the last fields: {}{more}",
             missing.join(", ")
         );
-        // The payload is complete, so more bytes cannot arrive.
+        // The payload is complete, so no more bytes can arrive.
         let named = error.path().next().is_some();
         let error = if named { error } else { error.inside(&first.name) }.closed();
         if error.found() == "0" { error.hint(hint) } else { error }
@@ -143,8 +143,8 @@ impl Message {
     /// Encodes the fields, followed by the trailing bytes unchanged.
     ///
     /// # Errors
-    /// `Value` if the number of values or the type of one is wrong; the limits on strings and on
-    /// the payload. In each case, nothing is written.
+    /// `Value` if the number of values or the type of one is wrong; a limit error for strings or a
+    /// payload that are too long. In each case, nothing is written.
     pub fn encode(&self, values: &Values<'_>, writer: &mut Writer) -> Result<()> {
         self.check(values)?;
         for (field, value) in self.fields().iter().zip(&values.fields) {
@@ -234,7 +234,7 @@ impl Message {
     }
 }
 
-/// A value from JSON. Fields whose values have names accept the name.
+/// A value from JSON. For fields whose values have names, the name is accepted too.
 fn value(field: &FieldDef, json: &Json) -> Result<FieldValue<'static>> {
     let names = field.names().filter(|_| json.is_string());
     let named = names.and_then(|names| names.number(json.as_str()?));

@@ -1,4 +1,4 @@
-//! Explaining why a payload does not fit its definition.
+//! Explaining why a payload does not match its definition.
 
 use core::fmt;
 
@@ -9,10 +9,10 @@ use crate::types::{FieldType, FieldValue};
 
 use super::codec::Values;
 
-/// How a payload fits a definition. Displays as a sentence.
+/// How a payload matches a definition. Displays as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// It fits exactly.
+    /// The payload matches exactly.
     Exact,
     /// Bytes are left after the last field.
     TooLong {
@@ -31,7 +31,7 @@ pub enum Fit {
 }
 
 impl Message {
-    /// Whether a payload fits exactly. Does not allocate.
+    /// Whether a payload matches exactly. Does not allocate.
     #[must_use]
     pub fn fits(&self, payload: &[u8]) -> bool {
         let mut rest = Some(payload);
@@ -51,7 +51,7 @@ impl Message {
         rest.is_some_and(<[u8]>::is_empty)
     }
 
-    /// How a payload fits, with the likely reason if it does not.
+    /// How a payload matches its definition, with the likely reason if it does not.
     #[must_use]
     pub fn fit(&self, payload: &[u8]) -> Fit {
         let mut values = Values::new();

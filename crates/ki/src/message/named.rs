@@ -8,11 +8,11 @@ use super::raw::{HEAD_BYTES, RawMessage};
 use crate::schema::{Message, Protocols};
 
 impl<'d> RawMessage<'d> {
-    /// Decodes a message of a frame's body into the current scope, as [`RawMessage::decode`] does.
+    /// Decodes a message in a frame's body into the current scope, as [`RawMessage::decode`] does.
     /// Shows `service` and `order` by name and, if there is a definition, the payload as `fields`.
     ///
     /// # Errors
-    /// Those of [`RawMessage::decode`], and those of the definition if the payload does not fit it.
+    /// Fails as [`RawMessage::decode`] does, and if the payload does not match the definition.
     pub fn decode_named<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         is_first_of_large: bool,
@@ -72,7 +72,7 @@ impl<'d> RawMessage<'d> {
     }
 }
 
-/// The definition that the fields select: `service` and `order`, or `message`, which names both.
+/// The definition that the fields select: `service` and `order`, or `message`, which gives both.
 fn named<'p>(fields: &mut FieldsOf<'_>, protocols: &'p Protocols) -> Result<&'p Message> {
     let word = |json: &Json| match json {
         Json::String(word) => Ok(word.to_string()),

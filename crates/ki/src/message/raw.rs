@@ -22,7 +22,7 @@ pub struct RawMessage<'d> {
 }
 
 impl<'d> RawMessage<'d> {
-    /// Decodes a message of a frame's body into the current scope.
+    /// Decodes a message in a frame's body into the current scope.
     ///
     /// `is_first_of_large` means that it is the first message of a frame in the large form. Such a
     /// message may be longer than its length field can express. If more bytes follow than any
@@ -31,7 +31,7 @@ impl<'d> RawMessage<'d> {
     /// Unverified: how the client treats such messages. They cannot be encoded.
     ///
     /// # Errors
-    /// `Incomplete`; `Malformed` for a length below 4.
+    /// `Incomplete` if bytes are missing; `Malformed` for a length below 4.
     pub fn decode<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         is_first_of_large: bool,
@@ -64,7 +64,7 @@ impl<'d> RawMessage<'d> {
     /// Encodes the message.
     ///
     /// # Errors
-    /// A limit, if the payload exceeds [`MAX_PAYLOAD`]; nothing is written.
+    /// A limit error if the payload exceeds [`MAX_PAYLOAD`]; nothing is written.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         let length = u16::try_from(self.payload.len() + HEAD_BYTES).map_err(|_| {
             let (max, asked) = (MAX_PAYLOAD as u64, self.payload.len() as u64);

@@ -9,7 +9,7 @@ const MAX_REPORTED: usize = 200;
 impl Object {
     /// The nested objects whose class is neither the expected one nor derived from it, with the
     /// name of the property; at most 200. The expected class is the list's `__BASECLASS`, or else
-    /// the one that the property's type names. Such objects can be encoded and decoded, but a game
+    /// the one named in the property's type. Such objects can be encoded and decoded, but a game
     /// may not expect them.
     #[must_use]
     pub fn unrelated(&self, classes: &Classes) -> Vec<String> {

@@ -17,11 +17,12 @@ const MAX_DEPTH: u32 = Limits::DEFAULT.depth;
 impl Object {
     /// A copy with every missing property set to its default. Shallow streams need this for objects
     /// that were written by hand or read from a deep stream. Properties are put into class order.
-    /// Defaults are those of the type list, or else 0, empty and null. An object that is not a
-    /// pointer is itself filled with defaults.
+    /// Defaults are taken from the type list; without one, they are 0, empty or null. An object
+    /// that is not a pointer is itself filled with defaults.
     ///
     /// # Errors
-    /// `Value` if the object was created with different classes; the limits on depth and nodes.
+    /// `Value` if the object was created with different classes; a limit error for excessive depth
+    /// or too many nodes.
     pub fn complete(&self, classes: &Classes) -> Result<Self> {
         fill(self, classes, &|_| true)
     }
@@ -30,7 +31,7 @@ impl Object {
     /// copies are equal.
     ///
     /// # Errors
-    /// `Value` if the object was created with different classes; the limit on depth.
+    /// `Value` if the object was created with different classes; a limit error for excessive depth.
     pub fn in_class_order(&self, classes: &Classes) -> Result<Self> {
         fill(self, classes, &|_| false)
     }
@@ -38,8 +39,8 @@ impl Object {
 
 impl ObjectCodec<'_> {
     /// A copy with the defaults that this codec's streams need: in a shallow stream, those of all
-    /// properties that it has; in a deep one, those of properties that are covered by the mask, not
-    /// deprecated, and not omitted as unchanged. Existing values stay.
+    /// properties that the stream contains; in a deep one, those of properties that are covered by
+    /// the mask, not deprecated, and not omitted as unchanged. Existing values are kept.
     pub fn complete(&self, object: &Object) -> Result<Object> {
         let options = &self.options;
         fill(object, self.classes, &|property| match options.deep {
@@ -63,7 +64,7 @@ struct Filler<'f, 'c> {
     wants: &'f dyn Fn(&Property) -> bool,
     /// The list's defaults that have been needed so far.
     known: HashMap<*const Property, Rc<Option<DefaultValue<'c>>>>,
-    /// How many values have been filled in.
+    /// The number of values filled in so far.
     filled: u64,
 }
 

@@ -15,7 +15,7 @@ pub enum CoreClass {
 }
 
 impl CoreClass {
-    /// The tag of the class; `None` if no list has the name.
+    /// The tag of the class; `None` if no list contains the name.
     #[must_use]
     pub fn tag(&self, classes: &Classes) -> Option<u32> {
         match self {
@@ -70,14 +70,14 @@ impl Default for CoreTable {
 }
 
 impl CoreTable {
-    /// Contains no pairs: only ordinary class tags can be decoded.
+    /// A table without pairs: only ordinary class tags can be decoded.
     #[must_use]
     pub const fn empty() -> Self {
         Self { pairs: BTreeMap::new() }
     }
 
-    /// Adds a pair or changes its class, given by its tag or by a name that need not be known yet.
-    /// The pair (0, 0) always means that a class tag follows.
+    /// Adds a pair or changes its class, given by its tag or by a name, which need not be known
+    /// yet. The pair (0, 0) always means that a class tag follows.
     pub fn insert(&mut self, block: u8, kind: u8, class: impl Into<CoreClass>) {
         self.pairs.insert((block, kind), class.into());
     }

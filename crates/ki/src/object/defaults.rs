@@ -1,6 +1,6 @@
 //! The values that type lists assign to new objects.
 //!
-//! A default has the form that the property's value has in XML, or the form that it has in JSON:
+//! A default takes the form of the property's value in XML or in JSON:
 //!
 //! | property | default |
 //! | --- | --- |
@@ -9,7 +9,7 @@
 //! | object | the name of its class, whose defaults it gets; empty, `0` or `NULL` for null; as JSON: `{"$class": ...}` |
 //! | container | its elements, separated by commas; as JSON: `[1, 2]` |
 //!
-//! Unverified: the forms for tuples, objects and containers, which no known list has.
+//! Unverified: the forms for tuples, objects and containers, which do not occur in any known list.
 
 use worldwire_core::json::{Json, expected};
 use worldwire_core::{Error, Limits, Result};
@@ -32,7 +32,7 @@ pub(super) enum DefaultValue<'c> {
 }
 
 impl Classes {
-    /// What is wrong with a property's default, if it does not fit the property. In that case,
+    /// The problem with a property's default, if it does not fit the property. In that case,
     /// [`Object::complete`] uses 0, empty or null.
     #[must_use]
     pub fn default_error(&self, property: &Property) -> Option<Error> {
@@ -43,7 +43,7 @@ impl Classes {
 /// The default of a property; `None` if the list has none.
 ///
 /// # Errors
-/// `Value` if it does not fit the property.
+/// `Value` if the default does not fit the property.
 pub(super) fn given<'c>(
     classes: &'c Classes,
     property: &'c Property,
@@ -104,10 +104,10 @@ fn object<'c>(classes: &'c Classes, property: &Property, name: &str) -> Result<D
     }
 }
 
-/// Reads the elements of a container. Tuples have commas themselves.
+/// Reads the elements of a container. Tuples contain commas themselves.
 fn elements(property: &Property, text: &str) -> Result<Vec<Parsed>> {
     let size = match property.kind() {
-        // A colour is one number.
+        // A colour is a single number.
         PropertyKind::Tuple(tuple) if tuple != Tuple::Color => tuple.count(),
         _ => 1,
     };

@@ -14,8 +14,8 @@ impl Object {
     /// (`0x0000002a`), leftovers of an object by `$rest`.
     ///
     /// # Errors
-    /// `Value` if the path does not exist or the value has the wrong type; the limits on depth and
-    /// nodes. In each case, nothing changes.
+    /// `Value` if the path does not exist or the value has the wrong type; a limit error for
+    /// excessive depth or too many nodes. In each case, nothing changes.
     pub fn set(&mut self, classes: &Classes, path: &str, json: &Json) -> Result<()> {
         let about = |error: Error| error.about(path.to_owned());
         let target = find(self, classes, path).map_err(about)?;
@@ -42,9 +42,9 @@ impl Object {
 
 /// The target of a path.
 struct Target<'c> {
-    /// The index of the node, or where it would be inserted.
+    /// The index of the node, or the index at which it would be inserted.
     at: usize,
-    /// The number of its nodes; 0 if it does not exist yet.
+    /// The number of nodes in the target; 0 if it does not exist yet.
     count: usize,
     slot: Slot<'c>,
     /// The enclosing nodes, outermost first.
@@ -75,10 +75,10 @@ fn find<'c>(object: &Object, classes: &'c Classes, path: &str) -> Result<Target<
     Ok(Target { at: value.index(), count: value.count(), slot: value.slot(), around })
 }
 
-/// A value, or where it would be inserted.
+/// A value, or the position at which it would be inserted.
 type Step<'a, 'c> = Result<ValueRef<'a, 'c>, (Slot<'c>, usize)>;
 
-/// One step of a path: a property, whose name may itself have dots, or an index.
+/// One step of a path: a property, whose name may itself contain dots, or an index.
 fn step<'a, 'c, 'p>(value: ValueRef<'a, 'c>, path: &'p str) -> Result<(Step<'a, 'c>, &'p str)> {
     let end = value.index() + value.count();
     if let Some(class) = value.class() {
@@ -115,7 +115,7 @@ fn step<'a, 'c, 'p>(value: ValueRef<'a, 'c>, path: &'p str) -> Result<(Step<'a, 
 
 /// The first part of a path, and the rest.
 fn slot_of<'c, 'p>(class: &'c Class, path: &'p str) -> Option<(Slot<'c>, &'p str)> {
-    // A name may itself have dots; the longest match wins.
+    // A name may itself contain dots; the longest match wins.
     let ends = path.match_indices(['.', '[']).map(|(at, _)| at).chain([path.len()]);
     let longest = ends.rev().find_map(|end| {
         let (name, rest) = path.split_at_checked(end)?;

@@ -210,7 +210,7 @@ impl Encoder<'_> {
         let Some(Leaf::Raw(bits)) = value.leaf() else { return Err(foreign()) };
         let at = self.out.bit_len();
         let padding = at.next_multiple_of(8) - at;
-        // The size it would have if it were read as a property.
+        // The size that the leftovers would have if they were read as a property.
         let size =
             bits.bytes.iter().take(8).rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
         let size = (size >> padding) & u64::from(u32::MAX);
@@ -228,7 +228,7 @@ impl Encoder<'_> {
     }
 
     fn shallow(&mut self, class: &Class, value: ValueRef<'_, '_>) -> Result<()> {
-        // Values without a property are last, where they are refused.
+        // Values without a property come last and are refused there.
         let index =
             |child: &ValueRef<'_, '_>| child.slot().property().map_or(u32::MAX, Property::index);
         if value.children().map(|child| index(&child)).is_sorted() {
@@ -414,7 +414,7 @@ impl Encoder<'_> {
     }
 }
 
-/// Appends the text of an enumeration or a set of flags; digits where no name exists.
+/// Appends the text of an enumeration or a set of flags; writes digits where there is no name.
 pub(super) fn push_choice(property: &Property, number: u32, out: &mut String) {
     match (&property.choices, property.kind()) {
         (Some(choices), PropertyKind::Flags) => choices.push_flags(number, out),

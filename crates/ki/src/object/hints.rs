@@ -21,7 +21,7 @@
 //! ```
 //!
 //! Type lists can be loaded after hints: a class given by name is looked up while objects are
-//! decoded. [`Hints::unknown_classes`] lists the names that no type list has.
+//! decoded. [`Hints::unknown_classes`] lists the names that are not in any type list.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -53,13 +53,13 @@ struct Hint {
     message: String,
     field: String,
     options: ObjectOptions,
-    /// Whether tags have the CoreObject form. The table is added last.
+    /// Whether tags have the CoreObject form. The table for them is added last.
     core: bool,
     /// The warnings for a user's hint whose message or field does not exist.
     unknown: Option<[Diagnostic; 2]>,
 }
 
-/// Hints by message number, resolved for a set of definitions.
+/// Hints by message number, resolved against a set of definitions.
 #[derive(Clone, Debug, Default)]
 pub struct FieldHints(HashMap<(u8, u8), MessageHints>);
 
@@ -112,7 +112,7 @@ impl Hints {
     /// Adds a user's hints. A later hint for the same field replaces an earlier one.
     ///
     /// # Errors
-    /// Every error in the text. In that case, none of its hints are added.
+    /// Returns every error in the text. In that case, none of its hints are added.
     pub fn add(&mut self, name: &str, text: &str) -> Result<(), Vec<Diagnostic>> {
         let (mut settings, root) = Settings::open(name, text.trim_start_matches(BOM));
         let mut hints = Vec::new();
@@ -148,8 +148,8 @@ impl Hints {
         Ok(())
     }
 
-    /// Warnings about pairs whose classes no type list has, so that their objects cannot be
-    /// decoded.
+    /// Warnings about pairs whose classes are not in any type list, which means that their objects
+    /// cannot be decoded.
     #[must_use]
     pub fn unknown_classes(&self, classes: &Classes) -> Vec<Diagnostic> {
         let warnings = self.names.iter().filter_map(|(block, kind, warning)| {
@@ -166,7 +166,7 @@ impl Hints {
         warnings.collect()
     }
 
-    /// Warnings about a user's hints whose message or field no definition has.
+    /// Warnings about a user's hints whose message or field is not in any definition.
     #[must_use]
     pub fn unknown_fields(&self, protocols: &Protocols) -> Vec<Diagnostic> {
         let warnings = self.hints.iter().filter_map(|hint| {
@@ -340,7 +340,7 @@ mod tests {
         let character = known.get(7, 1, "CharacterInfo").expect("the hint was added");
         assert_eq!((character.flags, character.envelope), (2, true));
         let core = character.core.as_ref().expect("the hint sets it");
-        // The type list defines which classes exist and their tags.
+        // The type list determines which classes exist and what their tags are.
         let list = br#"{"class Duel": {"hash": 5, "properties": {}}}"#;
         let classes = Classes::of_json(list);
         let tag = |kind| core.get(1, kind).and_then(|class| class.tag(&classes));

@@ -1,9 +1,9 @@
 //! ObjectProperty: the encoding of game objects in messages and files.
 //!
-//! Bits fill a byte from the least significant up; most values begin at a whole byte. An object is
-//! its class tag followed by its values. In shallow streams, values follow in class order; in deep
-//! streams, each has its size and hash before it. [`ObjectCodec`] decodes and encodes both, using
-//! the [`Classes`] of the user's type lists.
+//! Bits fill a byte from the least significant one upwards; most values begin at a whole byte. An
+//! object is its class tag followed by its values. In shallow streams, values follow in class
+//! order; in deep streams, each value is preceded by its size and hash. [`ObjectCodec`] decodes and
+//! encodes both, using the [`Classes`] of the user's type lists.
 //!
 //! | layer | layout | when |
 //! | --- | --- | --- |
@@ -104,11 +104,11 @@ pub const MAGIC: &[u8; 4] = b"BINd";
 pub struct ObjectOptions {
     /// [`STATEFUL`], [`COMPACT`] and so on. A stateful stream carries its own flags.
     pub flags: u32,
-    /// A shallow stream has only the properties whose flags include all bits of this mask: 0x18 for
-    /// the owner (the default), 0x1c for everyone, 1 for files. Encoding drops an object's other
-    /// values.
+    /// A shallow stream contains only the properties whose flags include all bits of this mask:
+    /// 0x18 for the owner (the default), 0x1c for everyone, 1 for files. Encoding drops an object's
+    /// other values.
     pub mask: u32,
-    /// Every value follows its size and hash.
+    /// Every value is preceded by its size and hash.
     pub deep: bool,
     /// The stream is inside an envelope, as in many message fields.
     pub envelope: bool,
@@ -117,15 +117,15 @@ pub struct ObjectOptions {
     /// Tags have the CoreObject form, with these pairs.
     pub core: Option<Arc<CoreTable>>,
     /// A shallow stream omits deprecated properties. Off by default, although other programs do
-    /// this. Unverified: which of the two is right; no known data shows it.
+    /// this. Unverified: which of the two is right; no known data answers this.
     pub skip_deprecated: bool,
     /// Encoding a deep stream omits properties that are deprecated or not covered by the mask. By
     /// default, all properties are encoded, so that a decoded object is encoded unchanged.
     pub masked: bool,
-    /// Decoding a deep stream keeps what it cannot decode, with a note, instead of failing: unknown
-    /// properties, classes and names, values that do not match the type or size of their property,
-    /// and leftovers at the end of an object. Encoding reproduces these bits exactly, apart from
-    /// padding. The stream is decoded twice for this.
+    /// Decoding a deep stream keeps, with a note, parts that it cannot decode, instead of failing:
+    /// unknown properties, classes and names, values that do not match the type or size of their
+    /// property, and leftovers at the end of an object. Encoding reproduces these bits exactly,
+    /// apart from padding. The stream is decoded twice for this.
     pub lenient: bool,
     /// Whether the outermost object may be null.
     pub null_root: bool,
@@ -159,7 +159,7 @@ impl ObjectOptions {
         Self { flags, mask: 1, deep: true, magic: true, ..Self::default() }
     }
 
-    /// Which properties a shallow stream has.
+    /// The properties that a shallow stream contains.
     #[inline]
     fn shallow(&self) -> Shallow {
         Shallow { mask: self.mask, skip_deprecated: self.skip_deprecated }
@@ -177,7 +177,8 @@ impl ObjectOptions {
     }
 }
 
-/// Which properties a shallow stream has, copied so that loops do not read the options again.
+/// The properties that a shallow stream contains, copied so that loops do not read the options
+/// again.
 #[derive(Clone, Copy)]
 struct Shallow {
     mask: u32,
@@ -198,7 +199,7 @@ pub struct ObjectCodec<'c> {
     options: ObjectOptions,
 }
 
-/// What surrounds an object in its stream.
+/// The layers around an object in its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The flags of the stream: its own, if it carries any. Encoding uses them only for streams
@@ -214,10 +215,10 @@ pub struct Header {
 /// The outcome of decoding an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decoded {
-    /// What surrounded the object.
+    /// The layers around the object.
     pub header: Header,
-    /// Irregularities: objects of a class unrelated to the property's and, if lenient, mistakes
-    /// that would otherwise be errors. At most 200.
+    /// Irregularities: objects of a class unrelated to that of their property and, in lenient
+    /// decoding, mistakes that would otherwise be errors. At most 200.
     pub notes: Vec<ObjectNote>,
 }
 
@@ -227,14 +228,15 @@ pub struct ObjectNote {
     /// The path to the value, or to the object whose class or bits are irregular:
     /// `m_items[0].m_id`. Empty for the outermost object.
     pub path: String,
-    /// The position, in bits of the innermost layer.
+    /// The position in the innermost layer, in bits.
     pub bit: u64,
-    /// What is irregular.
+    /// The irregularity.
     pub text: String,
 }
 
 impl ObjectNote {
-    /// The position in bytes of the innermost layer: the plain data of a compressed object.
+    /// The position in the innermost layer, in bytes. For a compressed object, that layer is the
+    /// plain data.
     #[must_use]
     pub fn byte(&self) -> u64 {
         self.bit / 8
@@ -296,7 +298,7 @@ impl<'c> ObjectCodec<'c> {
     ///
     /// # Errors
     /// `Malformed` if the bytes are not such a stream or contain anything that only lenient
-    /// decoding keeps; the limits; those of the visitor.
+    /// decoding keeps; a limit error; any error from the visitor.
     pub fn decode<'d, T: Trace<'c>, V: Visitor<'c>>(
         &self,
         reader: &mut Reader<'d, T>,
@@ -319,12 +321,12 @@ impl<'c> ObjectCodec<'c> {
     /// Decodes one stream that must span all of `bytes`.
     ///
     /// # Errors
-    /// Those of [`Self::decode`]; `Malformed` if bytes remain after the object.
+    /// The errors of [`Self::decode`], and `Malformed` if bytes remain after the object.
     pub fn decode_all<V: Visitor<'c>>(&self, bytes: &[u8], visitor: &mut V) -> Result<Decoded> {
         self.decode_all_within(bytes, &Limits::DEFAULT, visitor)
     }
 
-    /// Like [`Self::decode_all`], within other limits.
+    /// Like [`Self::decode_all`], but with the given limits.
     pub fn decode_all_within<V: Visitor<'c>>(
         &self,
         bytes: &[u8],
@@ -338,17 +340,17 @@ impl<'c> ObjectCodec<'c> {
     }
 
     /// Encodes an object with the header of the stream it was decoded from, or with
-    /// [`Self::header`]. A shallow stream gets only the properties covered by the
+    /// [`Self::header`]. A shallow stream contains only the properties covered by the
     /// [mask](ObjectOptions::mask).
     ///
     /// # Errors
     /// `Value` if a property that a shallow stream needs is missing or occurs twice, or if a value
-    /// does not have the type of its property; the limit on depth.
+    /// does not have the type of its property; a limit error for excessive depth.
     pub fn encode(&self, object: &Object, header: Header) -> Result<Vec<u8>> {
         self.encode_within(object, header, &Limits::DEFAULT)
     }
 
-    /// Like [`Self::encode`], within the limits that the object was decoded with.
+    /// Like [`Self::encode`], but with the limits with which the object was decoded.
     pub fn encode_within(
         &self,
         object: &Object,

@@ -7,7 +7,7 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 use worldwire_core::text::more_bytes;
 use worldwire_core::{Error, Limits, Reader, Result, Writer};
 
-/// The bit of an envelope's size that says that the data is not compressed.
+/// The bit of an envelope's size that marks the data as not compressed.
 pub const ENVELOPE_STORED: u32 = 1 << 31;
 /// The initial capacity for inflated bytes.
 const INITIAL_CAPACITY: usize = 4096;
@@ -16,8 +16,8 @@ const INITIAL_CAPACITY: usize = 4096;
 /// with bit 31 and plain data.
 ///
 /// # Errors
-/// `Malformed` if the size differs from the stated one or the data is not zlib data; the limits
-/// on inflated bytes and their ratio.
+/// `Malformed` if the size differs from the stated one or the data is not zlib data; a limit error
+/// for too many inflated bytes or too high a ratio.
 pub fn open_envelope<'b>(bytes: &'b [u8], limits: &Limits) -> Result<Cow<'b, [u8]>> {
     let mut reader = Reader::new(bytes);
     let size = reader.u32("envelope").map_err(Error::closed)?;
@@ -27,10 +27,11 @@ pub fn open_envelope<'b>(bytes: &'b [u8], limits: &Limits) -> Result<Cow<'b, [u8
     }
 }
 
-/// Puts bytes into an envelope. They are compressed on request, if that makes them smaller.
+/// Puts bytes into an envelope. If requested, they are compressed, provided that this makes them
+/// smaller.
 ///
 /// # Errors
-/// A limit, if the bytes reach 2 GiB.
+/// A limit error if the bytes reach 2 GiB.
 pub fn seal_envelope(plain: &[u8], compress: bool) -> Result<Vec<u8>> {
     let limit =
         || Error::limit("bytes in an envelope", u64::from(ENVELOPE_STORED - 1), plain.len() as u64);
@@ -64,8 +65,8 @@ pub(super) fn stored(size: u32, rest: &[u8]) -> Result<Option<&[u8]>> {
 /// Inflates zlib data, which must yield exactly this many bytes.
 ///
 /// # Errors
-/// `Malformed` if the size differs, bytes follow the data, or it is not zlib data; the limits on
-/// inflated bytes and their ratio.
+/// `Malformed` if the size differs, bytes follow the data, or it is not zlib data; a limit error
+/// for too many inflated bytes or too high a ratio.
 pub(super) fn inflate(packed: &[u8], size: u32, limits: &Limits) -> Result<Vec<u8>> {
     limits.check_inflated(packed.len(), size.into())?;
     #[cfg(feature = "file")]
@@ -81,7 +82,8 @@ pub(super) fn inflate(packed: &[u8], size: u32, limits: &Limits) -> Result<Vec<u
     }
 }
 
-/// Inflates zlib data that must span all of `packed`; `None` if it yields more than `max` bytes.
+/// Inflates zlib data that must span all of `packed`; returns `None` if it yields more than `max`
+/// bytes.
 ///
 /// # Errors
 /// `Malformed` if bytes follow the data or it is not zlib data.
@@ -98,7 +100,7 @@ thread_local! {
 }
 
 fn inflate_with(inflater: &mut Decompress, packed: &[u8], max: usize) -> Result<Option<Vec<u8>>> {
-    // The capacity follows the output, because a stated size cannot be trusted.
+    // The capacity grows with the output, because a stated size cannot be trusted.
     let mut plain = Vec::new();
     loop {
         let read = usize::try_from(inflater.total_in()).unwrap_or(usize::MAX);
@@ -142,7 +144,7 @@ mod whole {
     use libdeflater::{Decompressor, adler32};
     use memchr::memchr_iter;
 
-    /// Up to this size, a stated size is trusted.
+    /// A stated size is trusted up to this limit.
     const SMALL: usize = 1 << 20;
     /// A stated size of up to this many times the size of the data is trusted too.
     const RATIO: usize = 16;
@@ -151,8 +153,8 @@ mod whole {
         static INFLATER: RefCell<Decompressor> = RefCell::new(Decompressor::new());
     }
 
-    /// Inflates zlib data that must span all of `packed` and yield exactly `size` bytes. `None` if
-    /// it does not, or if only the general method can tell.
+    /// Inflates zlib data that must span all of `packed` and yield exactly `size` bytes. Returns
+    /// `None` if it does not, or if only the general method can tell.
     pub(super) fn inflate(packed: &[u8], size: usize) -> Option<Vec<u8>> {
         if size > SMALL.max(packed.len().saturating_mul(RATIO)) {
             return None;
@@ -162,9 +164,9 @@ mod whole {
             inflater.borrow_mut().zlib_decompress(packed, &mut plain)
         };
         let written = INFLATER.with(inflate).ok()?;
-        // This decompressor accepts bytes after the data and does not report where the data ends:
-        // at a checksum of the plain bytes. If the checksum occurs only in the last four bytes, the
-        // data ends there.
+        // This decompressor accepts bytes after the data and does not report where the data ends.
+        // The data ends with a checksum of the plain bytes. If the checksum occurs only in the last
+        // four bytes, the data ends there.
         let (before, last) = packed.split_last_chunk::<4>()?;
         let checksum = adler32(&plain).to_be_bytes();
         let is_at = |at: usize| packed.get(at..).is_some_and(|rest| rest.starts_with(&checksum));
@@ -174,7 +176,7 @@ mod whole {
     }
 }
 
-/// Deflates bytes; `None` if that does not make them smaller.
+/// Deflates bytes; returns `None` if that does not make them smaller.
 pub(super) fn deflate(plain: &[u8]) -> Option<Vec<u8>> {
     let mut packed = Vec::with_capacity(plain.len());
     let mut deflater = Compress::new(Compression::best(), true);

@@ -26,8 +26,8 @@ impl Parsed {
     }
 }
 
-/// Parses a number, or the name that a property's options have for it; `None` if the property is
-/// not a number. For XML, `json` is a string.
+/// Parses a number, or the name for it among a property's options; returns `None` if the property
+/// is not a number. For XML, `json` is a string.
 pub(super) fn number_of(property: &Property, json: &Json) -> Result<Option<Leaf<'static>>> {
     let kind = property.kind();
     let (Some(_), Some(choices), Json::String(text)) = (kind.whole(), &property.choices, json)
@@ -42,7 +42,8 @@ pub(super) fn number_of(property: &Property, json: &Json) -> Result<Option<Leaf<
     }
 }
 
-/// Parses a number of a kind; `None` if the kind is not a number. For XML, `json` is a string.
+/// Parses a number of a given kind; returns `None` if the kind is not a number. For XML, `json` is
+/// a string.
 pub(super) fn number(kind: PropertyKind, json: &Json) -> Result<Option<Leaf<'static>>> {
     let signed = |bits: u32| {
         let number: i64 = integer(json, "a whole number")?;
@@ -76,7 +77,7 @@ pub(super) fn number(kind: PropertyKind, json: &Json) -> Result<Option<Leaf<'sta
     }))
 }
 
-/// Appends a number of a tuple, little-endian.
+/// Appends a number in a tuple, little-endian.
 pub(super) fn push_part(part: Part, json: &Json, bytes: &mut Vec<u8>) -> Result<()> {
     match part {
         Part::U8 => bytes.push(integer(json, "a number below 256")?),
@@ -148,7 +149,7 @@ fn tuple_bytes(tuple: Tuple, text: &str) -> Result<Vec<u8>> {
     Err(Error::value(format!("{} numbers separated by commas", tuple.count()), text.to_owned()))
 }
 
-/// A name that no option of a property has.
+/// A name that is not among a property's options.
 pub(super) struct UnknownOption(pub(super) String);
 
 /// Parses an enumeration or a set of flags from names or digits, as `push_choice` writes them.
@@ -169,7 +170,7 @@ pub(super) fn choice(
     }
 }
 
-/// The error for a name that no option of a property has.
+/// The error for a name that is not among a property's options.
 pub(super) fn unknown_option(property: &Property, name: &str) -> Error {
     Error::value(format!("an option of {}", property.type_name), format!("\"{name}\""))
 }

@@ -1,4 +1,4 @@
-//! Single values, as languages without this crate's types have them.
+//! Single values, in the form that languages without this crate's types use.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ pub enum Plain<'a> {
     /// A finite number. Single precision becomes the double that is nearest to its shortest decimal
     /// form, so that 0.1 does not become 0.10000000149011612.
     Real(f64),
-    /// The name of a number.
+    /// The name that stands for a number.
     Name(&'a str),
     /// Text.
     Text(Cow<'a, str>),
@@ -33,7 +33,7 @@ pub enum Plain<'a> {
 
 impl<'a> Plain<'a> {
     /// The value at a slot. `None` if only JSON can express it: sets of flags with names, tuples,
-    /// floating-point numbers that are not finite, and what lenient decoding keeps.
+    /// floating-point numbers that are not finite, and values kept by lenient decoding.
     #[must_use]
     pub fn of(slot: Slot<'a>, leaf: Leaf<'a>) -> Option<Self> {
         let choices = slot.property().and_then(|property| property.choices.as_deref());
@@ -55,7 +55,7 @@ impl<'a> Plain<'a> {
                 }
             }
             Leaf::Flags(bits) if choices.is_none() => Self::Unsigned(bits.into()),
-            // An option that the list does not have.
+            // This option is not in the list.
             Leaf::Text(_) if is_choice(slot) => return None,
             Leaf::Text(bytes) => match core::str::from_utf8(bytes) {
                 Ok(text) => Self::Text(Cow::Borrowed(text)),

@@ -11,11 +11,11 @@ use crate::schema::classes::{Class, Classes, Part, Property, PropertyKind, Tuple
 const DEPTH: u32 = 3;
 
 impl Object {
-    /// Generates an object of a class. If `complete`, it has everything that a shallow stream
-    /// needs, in class order; otherwise properties are missing or out of order.
+    /// Generates an object of a class. If `complete`, the object has everything that a shallow
+    /// stream needs, in class order; otherwise, properties are missing or out of order.
     ///
     /// # Errors
-    /// The limit on nodes.
+    /// A limit error for too many nodes.
     pub fn sample(
         classes: &Classes,
         class: &Class,

@@ -66,7 +66,7 @@ pub(super) fn show_leaf<'c, T: Trace<'c>>(
     reader.leaf_from(name, start, shown);
 }
 
-/// The name that a property's options have for a whole number.
+/// The name for a whole number among a property's options.
 #[inline]
 pub(super) fn plain_name<'c>(choices: Option<&'c Choices>, leaf: Leaf<'_>) -> Option<&'c str> {
     let choices = choices?;

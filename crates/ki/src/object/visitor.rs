@@ -1,12 +1,12 @@
-//! What a decoder reports while it decodes an object.
+//! The reports of a decoder while it decodes an object.
 
 use worldwire_core::Result;
 
 use crate::schema::classes::{Class, Property, Tuple};
 
-/// Receives the parts of an object as it is decoded or traversed, so that a large one can become
-/// JSON without being in memory as a whole. [`Object`](super::Object) is a visitor. By default, a
-/// visitor ignores everything.
+/// Receives the parts of an object as it is decoded or traversed, so that a large object can be
+/// converted to JSON without being in memory as a whole. [`Object`](super::Object) is a visitor. By
+/// default, a visitor ignores everything.
 ///
 /// Every `begin` is followed by its `end`, even if decoding or the visitor fails.
 pub trait Visitor<'c> {
@@ -36,8 +36,8 @@ pub trait Visitor<'c> {
     }
 
     /// Whether the value that comes next is needed. Deep streams state the sizes of values, so the
-    /// decoder asks this for every property and for every object in a list. It skips what is not
-    /// needed, without checking or reporting it, unless it is tracing or lenient.
+    /// decoder asks this for every property and for every object in a list. It skips values that
+    /// are not needed, without checking or reporting them, unless it is tracing or lenient.
     fn wants(&mut self, _slot: Slot<'c>) -> bool {
         true
     }
@@ -55,11 +55,11 @@ pub enum Slot<'c> {
     Property(&'c Property),
     /// An element of a property's container.
     Element(&'c Property),
-    /// The value of an unknown property, given by its hash.
+    /// The value of an unknown property, identified by its hash.
     Unknown(u32),
     /// The leftovers of a deep object after its last property: a [`Leaf::Raw`] that is too short
-    /// for a property or states an impossible size. It begins where the preceding bits end,
-    /// possibly in the middle of a byte.
+    /// for a property or states an impossible size. The leftovers begin where the preceding bits
+    /// end, possibly in the middle of a byte.
     Rest,
 }
 
@@ -92,7 +92,7 @@ pub enum Leaf<'a> {
     F32(f32),
     /// A double-precision number.
     F64(f64),
-    /// A number of an enumeration.
+    /// The number of an enumeration.
     Enum(u32),
     /// A set of flags.
     Flags(u32),
@@ -107,17 +107,17 @@ pub enum Leaf<'a> {
     Raw(Bits<'a>),
     /// An object of an unknown class; see [`Self::object`].
     Object {
-        /// Its tag.
+        /// The tag of the object's class.
         tag: u32,
-        /// The block of its [`CoreId`].
+        /// The block of the object's [`CoreId`].
         block: u8,
-        /// The type of its [`CoreId`].
+        /// The type of the object's [`CoreId`].
         kind: u8,
-        /// The template of its [`CoreId`].
+        /// The template of the object's [`CoreId`].
         template: u32,
-        /// The number of bits after its size.
+        /// The number of bits after the object's size.
         count: u32,
-        /// The bytes with these bits.
+        /// The bytes that contain these bits.
         bytes: &'a [u8],
     },
 }
@@ -136,7 +136,7 @@ impl<'a> Leaf<'a> {
     }
 }
 
-/// A sequence of bits, beginning at a whole byte.
+/// A sequence of bits that begins at a byte boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bits<'a> {
     /// The number of bits.
@@ -158,7 +158,7 @@ impl Bits<'_> {
     }
 }
 
-/// The ID in place of a class tag in the CoreObject form. All zero for an ordinary class.
+/// The ID in place of a class tag in the CoreObject form. All parts are zero for an ordinary class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreId {
     /// The block, also called class ID.

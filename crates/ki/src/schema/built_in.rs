@@ -9,7 +9,7 @@ pub(super) const ORIGIN: &str = "built in";
 
 const TABLE: &str = include_str!("built_in.txt");
 
-/// Parses the table. Malformed lines are skipped; a test makes sure that there are none.
+/// Parses the table. Malformed lines are skipped; a test ensures that there are none.
 pub(super) fn protocols() -> Vec<Protocol> {
     TABLE.split("\nservice ").skip(1).filter_map(protocol).collect()
 }

@@ -17,10 +17,10 @@ const MAX_FIELDS: usize = 1024;
 /// How to treat the irregularities of real files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Report each as a warning.
+    /// Report each irregularity as a warning.
     #[default]
     Lenient,
-    /// Report each as an error.
+    /// Report each irregularity as an error.
     Strict,
 }
 
@@ -123,7 +123,7 @@ fn info(elements: &[Element<'_>], diagnostics: &mut Diagnostics<'_>) -> Option<I
     Some(Info { service, kind, version, description, place: id.span.clone() })
 }
 
-/// A message without its order number.
+/// A message, still without its order number.
 struct Draft {
     message: Message,
     given: Option<u8>,
@@ -199,7 +199,7 @@ fn protocol(
     Some(protocol)
 }
 
-/// Uses the order numbers that the file states.
+/// Uses the order numbers given in the file.
 fn numbered(drafts: Vec<Draft>, diagnostics: &mut Diagnostics<'_>) -> Option<Vec<Message>> {
     let mut taken: BTreeMap<u8, Box<str>> = BTreeMap::new();
     let mut messages = Vec::with_capacity(drafts.len());
@@ -308,7 +308,7 @@ fn draft(
     Some(draft)
 }
 
-/// Reads a field if it is metadata. Returns whether it is.
+/// Reads a field if it is metadata. Returns whether it was.
 fn metadata(item: &Item<'_>, draft: &mut Draft, diagnostics: &mut Diagnostics<'_>) -> Option<bool> {
     let text = item.text.trim();
     match item.name {

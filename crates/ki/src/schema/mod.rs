@@ -14,7 +14,7 @@ use crate::types::{FieldType, FieldValue};
 
 pub use load::{Loaded, Mode, load};
 
-/// The revision for which the built-in tables know the appended fields.
+/// The revision whose appended fields are known to the built-in tables.
 pub const APPENDED_REVISION: &str = "r806919";
 
 /// All known protocols, by service number.
@@ -43,7 +43,7 @@ pub struct Protocol {
     pub version: i32,
     /// `ProtocolDescription`.
     pub description: Box<str>,
-    /// The file that defines it, or `built in`.
+    /// The file that defines the protocol, or `built in`.
     pub origin: Box<str>,
     /// Whether the file numbers its messages. Otherwise they are numbered in the order of their
     /// sorted tags.
@@ -64,7 +64,7 @@ pub struct Message {
     pub service: u8,
     /// The order number within the service, from 1.
     pub order: u8,
-    /// The tag of its element, which is its name, such as `MSG_USER_AUTHEN_V3`.
+    /// The tag of the XML element, which is the message's name, such as `MSG_USER_AUTHEN_V3`.
     pub tag: Box<str>,
     /// `_MsgName`, if it differs from the tag. For display only: real files get it wrong.
     pub alias: Option<Box<str>>,
@@ -87,16 +87,16 @@ pub struct Message {
 /// The definition of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldDef {
-    /// The tag of its element.
+    /// The tag of the field's XML element.
     pub name: Box<str>,
     /// The type.
     pub kind: FieldType,
-    /// The value if a sender omits it: the text of the element, else 0 or empty.
+    /// The value if a sender omits the field: the text of the element, or else 0 or empty.
     pub default: FieldValue<'static>,
 }
 
 impl FieldDef {
-    /// The names of its values: fields called `Error` and `ErrorCode` hold
+    /// The names of the field's values: fields named `Error` and `ErrorCode` hold
     /// [`LoginError`](crate::LoginError)s.
     #[must_use]
     pub fn names(&self) -> Option<&'static Names> {
@@ -145,7 +145,7 @@ impl Message {
         &self.plan
     }
 
-    /// Whether both have the same fields on the wire: names and types.
+    /// Whether both messages have the same fields on the wire, by name and type.
     fn is_like(&self, other: &Self) -> bool {
         same_fields(&self.fields, &other.fields)
     }
@@ -213,7 +213,7 @@ impl Protocol {
         named.next().filter(|_| named.next().is_none())
     }
 
-    /// Copies the fields that a later revision appends from another definition of the service.
+    /// Copies, from another definition of the service, the fields that a later revision appends.
     fn learn_appended(&mut self, known: &Self) {
         for message in &mut self.messages {
             let Some(known) = known.message(message.order).filter(|m| m.tag == message.tag) else {
@@ -228,14 +228,14 @@ impl Protocol {
 }
 
 impl Protocols {
-    /// Contains no protocols.
+    /// A collection without protocols.
     #[must_use]
     pub fn new() -> Self {
         Self { services: (0..256).map(|_| None).collect(), names: Names::from_pairs([]) }
     }
 
-    /// Contains the built-in protocols: `LOGIN`, `SYSTEM`, `EXTENDEDBASE`, `PATCH` and a part of
-    /// `GAME`, as of the revision of 2024-11.
+    /// The built-in protocols: `LOGIN`, `SYSTEM`, `EXTENDEDBASE`, `PATCH` and a part of `GAME`, as
+    /// of the revision of 2024-11.
     #[must_use]
     pub fn built_in() -> Self {
         let mut protocols = Self::new();
@@ -338,15 +338,15 @@ impl Protocols {
         }
     }
 
-    /// The name of a message, such as `LOGIN.MSG_USER_AUTHEN_V3`, which [`Self::message_named`]
-    /// finds.
+    /// The name of a message, such as `LOGIN.MSG_USER_AUTHEN_V3`, by which [`Self::message_named`]
+    /// finds it.
     #[must_use]
     pub fn name(&self, message: &Message) -> String {
         format!("{}.{}", self.service_name(message.service), message.tag)
     }
 
     /// The message that was probably meant by an unknown name: one with the same tag in another
-    /// service, or else the nearest one.
+    /// service, or else the one with the most similar name.
     #[must_use]
     pub fn suggest(&self, wrong: &str) -> Option<String> {
         let mut names = Vec::new();

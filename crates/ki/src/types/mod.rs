@@ -57,7 +57,7 @@ pub enum FieldType {
     Bool,
 }
 
-/// How a definition spells a type.
+/// How a type is spelled in a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spelling {
     /// The canonical spelling.
@@ -135,7 +135,7 @@ impl FieldType {
         }
     }
 
-    /// Parses the type name of a definition and says how it is spelled.
+    /// Parses the type name of a definition and returns how it is spelled.
     #[must_use]
     pub fn parse(text: &str) -> Option<(Self, Spelling)> {
         let exact = Self::ALL.into_iter().find(|kind| kind.name() == text);

@@ -9,7 +9,7 @@ use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Shape, Trace, 
 /// The maximum number of bytes in a `STR` and of units in a `WSTR`: their count has two bytes.
 pub(crate) const MAX_COUNT: usize = 0xffff;
 
-/// Bytes after their count, a number of `WIDTH` bytes, without a terminator.
+/// Bytes preceded by their count, a number of `WIDTH` bytes, without a terminator.
 ///
 /// Usually text, often a blob. Displayed as text if it is valid UTF-8.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
@@ -25,7 +25,7 @@ pub type Str<'d> = Counted<'d, 2>;
 pub struct WStr<'d>(Cow<'d, [u8]>);
 
 impl<'d, const WIDTH: usize> Counted<'d, WIDTH> {
-    /// Wraps bytes. Encoding refuses more than the count can state.
+    /// Wraps bytes. Encoding refuses more bytes than the count can express.
     pub fn new(bytes: impl Into<Cow<'d, [u8]>>) -> Self {
         Self(bytes.into())
     }
@@ -42,7 +42,7 @@ impl<'d, const WIDTH: usize> Counted<'d, WIDTH> {
         self.0.len()
     }
 
-    /// Whether it is empty.
+    /// Whether the string is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

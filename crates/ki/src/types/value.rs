@@ -15,7 +15,7 @@ macro_rules! values {
         }
 
         impl<'d> FieldValue<'d> {
-            /// Its type.
+            /// The value's type.
             #[must_use]
             pub fn kind(&self) -> FieldType {
                 match self {
@@ -114,7 +114,7 @@ values! {
 }
 
 impl FieldValue<'_> {
-    /// The size on the wire in bytes; an error if the value cannot be encoded.
+    /// The size on the wire in bytes; returns an error if the value cannot be encoded.
     #[inline]
     pub(crate) fn measure(&self) -> Result<usize> {
         match self {
@@ -125,8 +125,8 @@ impl FieldValue<'_> {
     }
 
     /// Parses the text of an XML element or CSV cell: a number in decimal digits, or in hexadecimal
-    /// ones after `0x`; strings are taken verbatim. Empty text is 0. `None` if the text is not a
-    /// number or out of range.
+    /// ones after `0x`; strings are taken verbatim. Empty text is 0. Returns `None` if the text is
+    /// not a number or is out of range.
     #[must_use]
     pub fn parse(kind: FieldType, text: &str) -> Option<FieldValue<'static>> {
         match kind {
@@ -171,7 +171,7 @@ impl FieldValue<'_> {
     }
 }
 
-/// The size in bytes of a count and of what it counts.
+/// The size in bytes of a count and the counted elements.
 #[inline]
 fn counted(what: &'static str, count: usize, each: usize) -> Result<usize> {
     if count > MAX_COUNT {

@@ -22,8 +22,8 @@ impl<'t> Diagnostics<'t> {
     }
 
     fn push(&mut self, is_error: bool, span: &Range<usize>, text: impl Into<String>, help: &str) {
-        // The first error is always kept. Omitted diagnostics are never built: each scans its whole
-        // line, and a hostile file is one long line.
+        // The first error is always kept. Omitted diagnostics are never built: building one scans
+        // its whole line, and a hostile file may be one long line.
         if self.has_room() || (is_error && !self.has_errors) {
             let diagnostic = match is_error {
                 true => self.source.error(span.clone(), text),
@@ -42,7 +42,7 @@ impl<'t> Diagnostics<'t> {
         self.push(false, span, text, help);
     }
 
-    /// Reports an error in strict mode, else a warning.
+    /// Reports an error in strict mode, otherwise a warning.
     pub(crate) fn strict_error(
         &mut self,
         span: &Range<usize>,
@@ -57,7 +57,7 @@ impl<'t> Diagnostics<'t> {
         self.push(true, span, text, help);
     }
 
-    /// Whether more warnings are kept. If not, callers need not compute their texts.
+    /// Whether further warnings will be kept. If not, callers need not compute their texts.
     pub(crate) fn has_room(&self) -> bool {
         self.diagnostics.len() < MAX_DIAGNOSTICS
     }

@@ -1,7 +1,7 @@
 //! Reading XML: the scanner for message definitions, tables, type lists and game objects.
 //!
-//! The scanner expands nothing but the five standard entities and character references, so hostile
-//! text cannot grow. Callers limit the depth.
+//! The scanner expands only the five standard entities and character references, so hostile text
+//! cannot grow. Callers limit the depth.
 
 mod diagnostics;
 pub(crate) mod records;
@@ -26,17 +26,17 @@ pub(crate) struct Scanner<'t> {
 
 /// A token of XML text.
 pub(crate) enum Token<'t> {
-    /// The start of an element. An element without content also gets its own `Close`.
+    /// The start of an element. An element without content is also followed by a `Close`.
     Open(Tag<'t>),
     /// The end of the innermost open element.
     Close,
     /// Character data: part of the text of the innermost open element.
     Text {
-        /// The text, with its reference resolved.
+        /// The text; a reference is resolved.
         text: Cow<'t, str>,
-        /// Where it is in the file.
+        /// The position of the text in the file.
         span: Range<usize>,
-        /// Whether it is a reference to an unknown entity, kept verbatim.
+        /// Whether the text is a reference to an unknown entity, kept verbatim.
         is_unknown_entity: bool,
     },
     /// A document type, which is ignored.
@@ -49,9 +49,9 @@ pub(crate) enum Token<'t> {
 pub(crate) enum ScanError {
     /// The XML is not well-formed.
     Invalid {
-        /// Where it is in the file.
+        /// The position of the mistake in the file.
         at: usize,
-        /// What is wrong.
+        /// A description of the mistake.
         message: String,
     },
     /// The file ends inside the element whose name is at this position.
@@ -62,7 +62,7 @@ pub(crate) enum ScanError {
 pub(crate) struct Tag<'t> {
     /// The name of the element.
     pub(crate) name: &'t str,
-    /// Where its name is.
+    /// The position of the name.
     pub(crate) span: Range<usize>,
     /// The number of elements around it.
     pub(crate) depth: usize,
@@ -72,11 +72,11 @@ pub(crate) struct Tag<'t> {
 
 /// An attribute and its position.
 pub(crate) struct Attribute<'t> {
-    /// Its name.
+    /// The attribute's name.
     pub(crate) name: &'t str,
-    /// Where its name is.
+    /// The position of the name.
     pub(crate) span: Range<usize>,
-    /// Its value, unescaped.
+    /// The attribute's value, unescaped.
     pub(crate) value: Cow<'t, str>,
 }
 
@@ -99,7 +99,7 @@ impl<'t> Scanner<'t> {
             })?;
             let end = offset(self.reader.buffer_position());
             return Ok(match event {
-                // Empty elements are expanded, so only `Start` is seen.
+                // Empty elements are expanded, so only `Start` events are seen.
                 Event::Start(tag) | Event::Empty(tag) => {
                     let depth = self.open.len();
                     let span = start + 1..start + 1 + tag.name().into_inner().len();
@@ -130,8 +130,8 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// The next token, with everything unusual reported. `None` if the text is not XML, which is
-    /// then reported as well.
+    /// The next token, with everything unusual reported. Returns `None` if the text is not XML,
+    /// which is then reported as well.
     pub(crate) fn read_reported(&mut self, diagnostics: &mut Diagnostics<'_>) -> Option<Token<'t>> {
         match self.read() {
             Ok(token) => {
@@ -175,7 +175,7 @@ fn plain_text(text: Cow<'_, str>, start: usize) -> Token<'_> {
     Token::Text { text, span, is_unknown_entity: false }
 }
 
-/// What a reference means; `None` for an unknown entity.
+/// The meaning of a reference; `None` for an unknown entity.
 fn resolve(reference: BytesRef<'_>) -> Option<Cow<'static, str>> {
     if let Ok(Some(character)) = reference.resolve_char_ref() {
         return Some(Cow::Owned(character.to_string()));
@@ -234,7 +234,7 @@ impl<'t> Tag<'t> {
     }
 }
 
-/// The position in a text of a part borrowed from it. `None` if it is a copy.
+/// The position in a text of a part borrowed from it. Returns `None` if the part is a copy.
 #[inline]
 fn span_in(text: &str, part: &str) -> Option<Range<usize>> {
     let start = part.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
@@ -242,13 +242,13 @@ fn span_in(text: &str, part: &str) -> Option<Range<usize>> {
     (end <= text.len()).then_some(start..end)
 }
 
-/// A text with its entities resolved, or verbatim if it has unknown ones.
+/// A text with its entities resolved, or verbatim if it contains unknown ones.
 pub(crate) fn unescaped(text: &str) -> Cow<'_, str> {
     unescape(text).unwrap_or(Cow::Borrowed(text))
 }
 
 /// The text of a file of any length, without its byte-order mark. Bytes that are not UTF-8 are
-/// replaced; the flag says whether there were any.
+/// replaced; the flag tells whether there were any.
 pub(crate) fn decode<'b>(
     name: &str,
     bytes: &'b [u8],

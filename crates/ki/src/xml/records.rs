@@ -47,8 +47,8 @@ pub(crate) fn text<'b>(
     decode(name, bytes)
 }
 
-/// Reads the children of the root element. `None` if the text is not XML of this shape, which is
-/// then reported.
+/// Reads the children of the root element. Returns `None` if the text is not XML of this shape,
+/// which is then reported.
 pub(crate) fn read<'t>(
     text: &'t str,
     diagnostics: &mut Diagnostics<'t>,

@@ -1,4 +1,4 @@
-//! Answers while an event is being read.
+//! Replies sent while an event is being read.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use worldwire_ki::schema::{Mode, Protocols};
 
 use crate::support::{EPOCH, Talk, line, message};
 
-/// Each end answers every message with a shorter payload, until it is empty.
+/// Each end replies to every message with a shorter payload, until the payload is empty.
 #[test]
 fn two_ends_answer_each_other_while_they_read() {
     let mut talk = Talk::established();
@@ -36,7 +36,7 @@ fn frame_of_three() -> Vec<u8> {
     Frame { body: Body::Data(messages), ..frame }.to_bytes().unwrap()
 }
 
-/// A server's reaction to one message applies to the next, even in the same frame.
+/// A server's reaction to one message affects the next one, even in the same frame.
 #[test]
 fn commands_while_reading_take_effect_at_once() {
     let text = "<M><_ProtocolInfo><RECORD><ServiceID TYPE=\"UBYT\">200</ServiceID></RECORD>\

@@ -1,6 +1,6 @@
-//! Compares the frames that both sides write by themselves with those of the vectors. Frames that
-//! depend only on the session and the clock match byte for byte. Captures of encrypted sessions
-//! match except for the block that only the operator's keys can produce.
+//! Compares the frames that both sides write of their own accord with those in the vectors. Frames
+//! that depend only on the session and the clock match byte for byte. Captures of encrypted
+//! sessions match except for the block that only the operator's keys can produce.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use worldwire_ki::frame::{Body, Frame};
 
 use crate::support::{EPOCH, lines};
 
-/// A frame of the vectors.
+/// A frame from the vectors.
 fn fixture(name: &str) -> Vec<u8> {
     let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/ki/frames.json"));
     let vectors = json::parse(text).unwrap();
@@ -36,15 +36,15 @@ fn sent(connection: &mut Connection, to: Side) -> Vec<u8> {
     all
 }
 
-/// The bytes that a connection sends in response to these.
+/// The bytes that a connection sends in response to the given ones.
 fn answer(connection: &mut Connection, now: Duration, from: Side, bytes: &[u8]) -> Vec<u8> {
     connection.input(now, from, Input::Bytes(bytes));
     lines(connection);
     sent(connection, from)
 }
 
-/// A frame with the crypto block of a capture, and the captured frame, both without the last byte,
-/// which is masked in captures.
+/// A frame with the crypto block from a capture, and the captured frame, both without the last
+/// byte, which is masked in captures.
 fn with_block(own: &[u8], captured: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let mut own = Frame::decode(&mut Reader::new(own), None).unwrap();
     let masked = Frame::decode(&mut Reader::new(captured), None).unwrap();

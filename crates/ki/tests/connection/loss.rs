@@ -56,7 +56,7 @@ fn observer(is_sealed: bool) -> (Connection, [u64; 2]) {
     (observer, [accept.len() as u64, offer.len() as u64])
 }
 
-/// The share of messages reported, out of those captured in full.
+/// The share of completely captured messages that is reported.
 fn share(side: Side, is_sealed: bool, segment: usize, seed: u8) -> f64 {
     let mut random = Sampler::sized(seed.into(), 3000);
     let (mut observer, begins) = observer(is_sealed);

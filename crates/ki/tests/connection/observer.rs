@@ -213,7 +213,8 @@ fn encrypted_streams_need_a_key() {
     }
 }
 
-/// Bytes that do not begin a frame, or a message that exceeds its frame, affect nothing else.
+/// Bytes that do not begin a frame, or a message that exceeds its frame, do not affect anything
+/// else.
 #[test]
 fn a_broken_frame_affects_nothing_else() {
     let good = |text: &[u8]| Frame::message(message(1, 1, text)).to_bytes().unwrap();
@@ -291,7 +292,7 @@ fn skipped_bytes_are_reported_at_the_end() {
     Gap { side: Client, range: 17..117 }
     fault of the client: at byte 17: wanted a frame after the unreadable bytes, found no frame in the 55 bytes that follow
     ");
-    // This also holds after an enormous gap.
+    // This is also true after an enormous gap.
     observer.input(Duration::ZERO, Side::Server, Input::Bytes(&good));
     observer.input(Duration::ZERO, Side::Server, Input::Gap(u64::MAX));
     let events = lines(&mut observer);

@@ -47,7 +47,7 @@ pub(crate) fn passed(relay: &mut Connection, to: Side) -> Vec<u8> {
     core::iter::from_fn(|| relay.poll_transmit(to)).collect::<Vec<_>>().concat()
 }
 
-/// Delivers bytes from a side and decides on every message.
+/// Delivers bytes from a side and decides about every message.
 pub(crate) fn feed(
     relay: &mut Connection,
     from: Side,
@@ -66,7 +66,7 @@ pub(crate) fn feed(
     }
 }
 
-/// Creates a relay with an accepted session, encrypted from then on or not.
+/// Creates a relay with an accepted session, which may be encrypted from then on.
 pub(crate) fn accepted(handshake: bool) -> Connection {
     accepted_by(relay(), handshake)
 }
@@ -118,8 +118,8 @@ fn unchanged_bytes_are_identical_on_both_sides() {
             });
         }
         assert_eq!(pair.written, pair.arrived);
-        // The client's message to the stale session crossed a message from the server, so it counts
-        // as answered.
+        // The client's message to the stale session crossed a message from the server, so the
+        // client treats its message as answered.
         assert_eq!(events, 120);
         assert_eq!(pair.client.session_id(), Some(5));
     }
@@ -297,8 +297,7 @@ fn a_frame_of_several_messages_is_rebuilt() {
         };
         assert_eq!(play(&original, &drop), frame(&all[1..2], trailer));
         assert_eq!(play(&original, &|_| Decision::Drop), b"");
-        // A frame that was long takes the short form when it shrinks; a deliberate long form is
-        // kept.
+        // A long frame takes the short form if it shrinks; a deliberate long form is kept.
         let original = frame(&[all[0].clone(), long.clone()], trailer);
         let shorten = |payload: &[u8]| match payload {
             b"one" => Decision::AsIs,
@@ -370,7 +369,8 @@ fn session_control_messages_cannot_be_changed() {
 #[test]
 fn both_directions_continue_after_a_fault() {
     let mut relay = accepted(false);
-    // A message that claims to be longer than its frame. The ends may be able to read it.
+    // This message claims to be longer than its frame. The ends may nevertheless be able to read
+    // it.
     let odd = [0x0d, 0xf0, 9, 0, 0, 0, 0, 0, 1, 1, 99, 0, 0];
     let good = frame(&[message(1, 1, b"good")], Some(0));
     let stream = [&good[..], &odd, &good, b"no frame at all"].concat();
@@ -409,14 +409,14 @@ fn a_slow_side_is_bounded() {
     let error = relay.sender().inject(Side::Server, &big).unwrap_err().to_string();
     assert!(error.starts_with("wanted at most 100000 (queued bytes), found 12"), "{error}");
     assert!(!relay.is_closed());
-    // Small frames join into few writes, so 5,000 of them do not close the connection.
+    // Small frames are combined into a few writes, so 5,000 of them do not close the connection.
     passed(&mut relay, Side::Server);
     let small = frame(&[message(1, 1, b"")], None);
     for _ in 0..50 {
         feed(&mut relay, Side::Client, &small.repeat(100), |_, _| ());
     }
     assert_eq!(relay.queued_bytes(Side::Server), 5000 * small.len());
-    // Pieces without room wait, and the relay reads no more of that stream.
+    // Pieces for which there is no room wait, and the relay reads no more of that stream.
     let frame = frame(&[message(1, 1, &[0; 30_000])], None);
     for _ in 0..2 {
         relay.input(Duration::ZERO, Side::Client, Input::Bytes(&frame));
@@ -457,7 +457,7 @@ fn a_driver_that_ignores_a_pause_meets_a_limit() {
     Closed(Fault)
     ");
     assert!(relay.queued_bytes(Side::Server) <= 1000);
-    // A frame that can never fit.
+    // This frame can never fit.
     let mut relay = slow();
     let bytes = frame(&[message(1, 1, &[0; 2000])], None);
     relay.input(Duration::ZERO, Side::Client, Input::Bytes(&bytes));

@@ -33,20 +33,20 @@ fn rules_are_kept() {
         server.input(Duration::ZERO, Side::Client, Input::Bytes(bytes));
         lines(&mut server).into_iter().rev().take(2).rev().collect::<Vec<_>>().join("; ")
     };
-    // Another session's accept, a second accept, an offer from a client.
+    // Another session's accept, a second accept, and an offer from a client.
     insta::assert_snapshot!(outcome(fresh(), &accept(8)), @"fault of the client: sessionId at byte 0: wanted 9, found 8; Closed(Fault)");
     assert!(outcome(fresh(), &[accept(9), accept(9)].concat()).starts_with("Established"));
     insta::assert_snapshot!(outcome(fresh(), &[accept(9), accept(8)].concat()), @"fault of the client: at byte 25: SessionAccept arrived without a pending SessionOffer; Closed(Fault)");
     let offer = Connection::server(ServerConfig::new(EPOCH).into(), 1, Duration::ZERO);
     let offer = { offer }.poll_transmit(Side::Client).unwrap();
     insta::assert_snapshot!(outcome(fresh(), &offer), @"fault of the client: at byte 0: wanted a control message of the client, found SessionOffer; Closed(Fault)");
-    // Bytes that are not a frame, a frame that is too long, a body that is too short.
+    // Bytes that are not a frame, a frame that is too long, and a body that is too short.
     insta::assert_snapshot!(outcome(fresh(), b"GET / HTTP"), @"fault of the client: magic at byte 0: wanted a frame, which begins with 0d f0, found 47 45; Closed(Fault)");
     let large = [0x0d, 0xf0, 0, 0x80, 1, 0, 0x40, 0];
     insta::assert_snapshot!(outcome(fresh(), &[&accept(9)[..], &large].concat()), @"fault of the client: length at byte 33: wanted at most 4194304 (frame bytes), found 4194305; Closed(Fault)");
     insta::assert_snapshot!(outcome(fresh(), &[0x0d, 0xf0, 3, 0]), @"fault of the client: length at byte 4: wanted a body of at least 4 bytes, found 3; Closed(Fault)");
     insta::assert_snapshot!(outcome(fresh(), &[0x0d, 0xf0, 8, 0, 0, 0, 0, 0, 1, 1, 3, 0]), @"fault of the client: messages[0].length at byte 10: wanted a length of at least 4, found 3; Closed(Fault)");
-    // No accept in time.
+    // The accept does not arrive in time.
     let mut server = fresh();
     assert_eq!(server.poll_timeout(), Some(15 * SECOND));
     server.timeout(15 * SECOND);
@@ -57,7 +57,7 @@ fn rules_are_kept() {
     assert_eq!(lines(&mut client), ["Closed(Timeout(Setup))"]);
 }
 
-/// Over UDP, a client speaks first. Its hello is not an unknown message, and carries nothing.
+/// Over UDP, a client speaks first. Its hello is not an unknown message and has no content.
 #[test]
 fn clients_can_say_hello() {
     let client = |says_hello| {
@@ -79,7 +79,7 @@ fn clients_can_say_hello() {
     assert!(talk.pair.client.is_established() && talk.pair.server.is_established());
 }
 
-/// A client that has not accepted can make a server keep only a few bytes.
+/// A client that has not accepted a session can make a server keep only a few bytes.
 #[test]
 fn a_long_frame_before_the_accept_is_refused_by_its_length() {
     let start = || {
@@ -95,7 +95,7 @@ fn a_long_frame_before_the_accept_is_refused_by_its_length() {
         server.input(Duration::ZERO, Side::Client, Input::Bytes(bytes));
         lines(&mut server).join("; ")
     };
-    // 4 MiB, refused by the length alone, in either form of the length.
+    // A frame of 4 MiB is refused because of its length alone, in either form of the length.
     insta::assert_snapshot!(outcome(&[0x0d, 0xf0, 0, 0x80, 0, 0, 0x40, 0]), @"fault of the client: length at byte 8: wanted at most 4096 (frame bytes before the session is accepted), found 4194304; Closed(Fault)");
     insta::assert_snapshot!(outcome(&[0x0d, 0xf0, 1, 0x10]), @"fault of the client: length at byte 4: wanted at most 4096 (frame bytes before the session is accepted), found 4097; Closed(Fault)");
     assert_eq!(outcome(&[0x0d, 0xf0, 0, 0x10]), "");
@@ -193,7 +193,7 @@ fn the_queue_is_bounded() {
     talk.settle();
     let error = talk.client().send(&message(1, 1, &[0; 64])).unwrap_err().to_string();
     assert!(error.starts_with("wanted at most 64 (queued bytes), found "), "{error}");
-    // Refused messages do not count.
+    // Refused messages do not count towards the limit.
     talk.client().send(&message(1, 1, b"")).unwrap();
     talk.events = Default::default();
     talk.settle();
@@ -210,11 +210,11 @@ fn a_peer_that_asks_without_reading_is_closed() {
         (&mut talk.pair.server, Side::Client, by_client),
         (&mut talk.pair.client, Side::Server, by_server),
     ] {
-        // As many keep-alives as the queue allows are answered.
+        // Keep-alives get responses as long as the queue has room for them.
         end.input(SECOND, from, Input::Bytes(&question.repeat(1024)));
         assert_eq!(lines(end).len(), 1024);
         assert_eq!(core::iter::from_fn(|| end.poll_transmit(from)).count(), 1024);
-        // Half a million keep-alives from a peer that reads nothing.
+        // Send half a million keep-alives from a peer that reads nothing.
         end.input(SECOND, from, Input::Bytes(&question.repeat(500_000)));
         let reported = lines(end);
         assert_eq!(reported.len(), 1025 + 2);
@@ -230,7 +230,7 @@ fn a_peer_that_asks_without_reading_is_closed() {
     }
     talk.settle();
     assert!(talk.client().is_established());
-    // An end that reads nothing does not get keep-alives forever either.
+    // An end that reads nothing does not receive keep-alives forever either.
     let mut config = ServerConfig::new(EPOCH);
     config.common.bounds.queued_messages = 2;
     let mut talk = Talk::new(ClientConfig::new(EPOCH), config);

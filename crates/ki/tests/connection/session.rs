@@ -35,7 +35,7 @@ fn a_session_survives_a_day() {
     let mut talk = Talk::established();
     let day = Duration::from_secs(24 * 60 * 60);
     let deadlines = talk.wait(day);
-    // The client sends a keep-alive every 10 seconds, the server every 60.
+    // The client sends a keep-alive every 10 seconds, and the server every 60.
     assert_eq!(deadlines, 24 * 60 * 6);
     assert!(!talk.client().is_closed() && !talk.server().is_closed());
     let asked =
@@ -48,8 +48,8 @@ fn a_session_survives_a_day() {
     insta::assert_snapshot!(last, @"server KeepAlive(Server { session_id: 0, uptime_millis: 86400000 })");
 }
 
-/// Runs a server that does not answer the client's n-th keep-alive, if given. Returns when the
-/// client closes.
+/// Runs a server that does not respond to the client's n-th keep-alive, if given. Returns the time
+/// at which the client closes.
 fn client_dies(unanswered: Option<u32>, late: Duration) -> Option<Duration> {
     let mut talk = Talk::established();
     let mut asked = 0;
@@ -107,7 +107,7 @@ fn any_traffic_counts_as_life_if_configured() {
         let mut talk = Talk::new(ClientConfig::new(EPOCH), config);
         talk.settle();
         let ping = Frame::message(message(1, 1, b"")).to_bytes().unwrap();
-        // No keep-alive is answered, but a message arrives every 50 seconds.
+        // No keep-alive gets a response, but a message arrives every 50 seconds.
         let mut closed = false;
         for round in 1..10 {
             let now = 50 * SECOND * round;

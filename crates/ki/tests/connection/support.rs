@@ -1,4 +1,4 @@
-//! Shared by the tests: pairs of machines, and events as lines.
+//! Code shared by the tests: pairs of machines, and events as lines.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Checks for the cases of the vectors of the client's own files.
+//! Checks for the cases in the vectors for the client's own files.
 
 use std::io::Read as _;
 
@@ -37,8 +37,8 @@ fn traced<'d>(
     serde_json::from_str(&text).map_err(|error| error.to_string())
 }
 
-/// Checks an invalid case. Its field `must` demands an error in every mode, or only in strict
-/// mode.
+/// Checks an invalid case. Its field `must` shows whether an error is required in every mode or
+/// only in strict mode.
 fn invalid<F>(
     case: &Json,
     bytes: &[u8],

@@ -1,4 +1,4 @@
-//! Small inputs do not become large outputs. Without the limits, each of these cases turns a few
+//! Small inputs do not produce large outputs. Without the limits, each of these cases turns a few
 //! kilobytes into hundreds of megabytes, or takes time quadratic in its length.
 
 use worldwire_core::{ErrorKind, Limits, Reader};
@@ -11,7 +11,7 @@ fn text(bytes: &[u8]) -> Vec<u8> {
     [&u16::try_from(bytes.len()).unwrap().to_le_bytes()[..], bytes].concat()
 }
 
-/// A table with `BYT` columns of these names. Its records hold zeros and state this size.
+/// A table with `BYT` columns of these names. Its records hold zeros and give this as their size.
 fn table(name: &[u8], columns: &[&[u8]], records: u32, size: u16) -> Vec<u8> {
     let mut template = Vec::new();
     for column in columns {
@@ -81,7 +81,7 @@ fn missing_values_are_bounded() {
     assert_eq!(errors.len(), 1);
     let (file, errors) = reported(&columns, "<RECORD/>", 5);
     assert_eq!(file.unwrap().tables[0].records.len(), 6, "{errors:?}");
-    // A single value would fill every column of its name.
+    // A single value would fill every column that has its name.
     let (file, errors) =
         reported(&"<B TYPE=\"BYT\"/>".repeat(1000), "<RECORD><B/></RECORD>", 5_000);
     assert!(file.is_none());
@@ -94,7 +94,8 @@ fn long_lines_and_many_columns_take_linear_time() {
     let columns: String = (0..60_000).map(|at| format!("<C{at} TYPE=\"BYT\"/>")).collect();
     let loaded = xml::load("a.xml", format!("<T><A><RECORD>{columns}</RECORD></A></T>").as_bytes());
     assert_eq!(loaded.file.unwrap().tables[0].columns.len(), 60_000);
-    // Each column without a type is an error on the single line, as is each repetition.
+    // Each column without a type is an error, as is each repetition, and all of them are on the
+    // same line.
     let columns = "<x/>".repeat(200_000);
     let loaded = xml::load("a.xml", format!("<T><A><RECORD>{columns}</RECORD></A></T>").as_bytes());
     assert_eq!(loaded.diagnostics.len(), 201);

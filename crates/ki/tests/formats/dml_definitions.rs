@@ -1,4 +1,4 @@
-//! Diagnostics about definitions, and about payloads that do not fit them.
+//! Diagnostics about definitions, and about payloads that do not match them.
 
 use worldwire_core::json::{Given, Json, json};
 use worldwire_core::opener::{Closer, Opener, Site};

@@ -56,7 +56,7 @@ proptest! {
         let nav = NavFile::sample(&mut Sampler::new(seed));
         let bytes = nav.to_bytes().unwrap();
         let part = &bytes[..cut.index(bytes.len())];
-        // Without its names, it is a zone's graph.
+        // Without its names, the file is a zone's graph.
         let names = nav.zone_names.is_some()
             && NavFile { zone_names: None, ..nav }.to_bytes().unwrap() == part;
         prop_assert!(names || NavFile::strict(part, &LIMITS).is_err());

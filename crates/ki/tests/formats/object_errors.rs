@@ -1,4 +1,4 @@
-//! Errors in objects have a position, and nothing is dropped silently.
+//! Errors in objects have a position, and no part is dropped silently.
 
 use std::sync::Arc;
 

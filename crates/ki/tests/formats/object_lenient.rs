@@ -26,7 +26,7 @@ fn classes(list: &str) -> Classes {
     lists.compile()
 }
 
-/// A deep object of whole bytes: tag, properties (hash and value), and leftovers.
+/// A deep object that consists of whole bytes: tag, properties (hash and value), and leftovers.
 fn object(tag: u32, properties: &[(u32, Vec<u8>)], rest: &[u8]) -> Vec<u8> {
     let mut inside = Vec::new();
     for (hash, value) in properties {
@@ -50,7 +50,8 @@ fn lenient() -> ObjectOptions {
     ObjectOptions { deep: true, lenient: true, ..ObjectOptions::default() }
 }
 
-/// Decodes in every way and encodes to the same bytes through JSON. Returns the JSON and the notes.
+/// Decodes in every way, and encodes to the same bytes by way of JSON. Returns the JSON and the
+/// notes.
 fn round(codec: &ObjectCodec<'_>, bytes: &[u8]) -> (String, Decoded) {
     let classes = codec.classes();
     let mut object = Object::new();
@@ -245,7 +246,7 @@ fn leftovers_of_an_object_are_kept() {
         error,
         "class A: $rest: wanted bits that are not a property, found a property of 64 bits"
     );
-    // Leftovers follow everything else, wherever JSON has them.
+    // Leftovers come after everything else, wherever they are in the JSON.
     let json = r#"{"$class":"A","$rest":{"$bits":8,"$hex":"01"},"m_n":1}"#;
     let object = Object::parse_json(&classes, json).unwrap();
     assert_eq!(
@@ -296,7 +297,7 @@ fn ids_of_unknown_objects_are_kept() {
         json,
         r#"{"$class":"0x14e95cad","$block":2,"$type":2,"$template":55,"$bits":16,"$hex":"abcd"}"#
     );
-    // Nested in another object, and an unknown ordinary one.
+    // An unknown object nested in another object, and an unknown ordinary one.
     let inner = parse_hex("00006b000000 40000000 01020304").unwrap();
     let mut outer = parse_hex("000007000000 00000000 00000000 02000000 02000000").unwrap();
     outer.extend(&bytes);
@@ -334,7 +335,7 @@ fn pairs_can_name_their_classes() {
             format!("{{\"$class\":\"class B\",\"$block\":1,\"$type\":{kind},\"$template\":5,");
         assert!(json.starts_with(&head), "{json}");
     }
-    // If no list has the class, its object is kept by its pair.
+    // If the class is not in any list, its object is kept with its pair.
     let (json, decoded) = round(&codec, &bytes(3));
     assert!(json.contains("\"$block\":1,\"$type\":3,\"$template\":5,\"$bits\":8"), "{json}");
     assert!(decoded.notes[0].text.starts_with("no type list has"), "{:?}", decoded.notes);

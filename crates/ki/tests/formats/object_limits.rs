@@ -1,5 +1,5 @@
-//! Everything that decodes within limits can be written as text and read back; everything else is a
-//! named error.
+//! Everything that decodes within limits can be written as text and read back; everything else
+//! yields a named error.
 
 use worldwire_core::json::Style;
 use worldwire_core::{ErrorKind, Limits, Reader};
@@ -39,7 +39,7 @@ fn the_depth_limit_is_the_same_for_all_forms() {
         let written = xml::to_xml(&classes, core::slice::from_ref(&object)).unwrap();
         let loaded = xml::load_within(&classes, "a.xml", written.as_bytes(), limits);
         assert_eq!(loaded.objects, Some(vec![object]), "{:?}", loaded.diagnostics);
-        // With a value in the innermost object.
+        // The innermost object contains a value.
         let value = "<m_v>1,2,3</m_v></Class>";
         let (front, back) = written.split_at(written.find("</Class>").unwrap());
         let valued = format!("{front}{value}{}", back.strip_prefix("</Class>").unwrap());
@@ -108,7 +108,7 @@ fn list_of_bool() -> Classes {
     lists.compile()
 }
 
-/// An object with this many values that are false.
+/// An object with this many values, all of them false.
 fn falses(count: u32) -> Vec<u8> {
     let mut plain = [[8, 0, 0, 0], count.to_le_bytes()].concat();
     plain.resize(8 + count.div_ceil(8) as usize, 0);
@@ -141,7 +141,8 @@ fn values_of_objects_follow_the_bytes_on_the_wire() {
     assert_eq!(open_envelope(&again, &Limits::DEFAULT).unwrap(), falses(4_000_000));
     let again = codec.encode_within(&object, decoded.header, &wide).unwrap();
     assert!(codec.decode_all_within(&again, &wide, &mut ()).unwrap().header.is_packed);
-    // Without compression, nothing is refused; with compression, a short list is not.
+    // Without compression, no list is refused; with compression, a short list is not refused
+    // either.
     let plain = ObjectCodec::new(&classes, ObjectOptions::default());
     plain.decode_all(&falses(4_000_000), &mut ()).unwrap();
     let packed = seal_envelope(&falses(4_000), true).unwrap();

@@ -7,12 +7,12 @@ use worldwire_ki::fuzzing::object::{generated_classes, options};
 use worldwire_ki::object::{Header, JsonWriter, Object, ObjectCodec, ObjectNote, xml};
 use worldwire_ki::schema::classes::{Classes, Property, TypeLists};
 
-/// A round trip of bytes through a codec: as a value, as JSON, as a tree.
+/// A round trip of bytes through a codec: as a value, as JSON, and as a tree.
 fn round(codec: &ObjectCodec<'_>, bytes: &[u8]) -> (Object, Header) {
     let classes = codec.classes();
     let mut object = Object::new();
     let decoded = codec.decode_all(bytes, &mut object).unwrap();
-    // The sampler ignores which class belongs where.
+    // The sampler does not consider which class belongs where.
     assert!(decoded.notes.iter().all(|note| note.text.ends_with(" belongs")));
 
     let json = object.to_json(classes).unwrap();
@@ -165,7 +165,7 @@ proptest! {
         prop_assert_eq!(read, keys);
     }
 
-    /// Lenient decoding keeps any contents of an object whose size is known.
+    /// Lenient decoding keeps the contents of an object whose size is known, whatever they are.
     #[test]
     fn any_bits_survive_lenient_decoding(seed: u64, count in 0_u32..900, bits in 0_u16..4) {
         let sampler = &mut Sampler::new(seed);
@@ -175,7 +175,7 @@ proptest! {
             let mut bytes = class.hash.to_le_bytes().to_vec();
             bytes.extend((count + 32).to_le_bytes());
             bytes.extend(sampler.bytes(count.div_ceil(8) as usize));
-            // Sometimes a known property of a plausible size.
+            // In some cases, use a known property of a plausible size.
             if let Some(property) = class.properties().first()
                 && let Some(place) = bytes.get_mut(8..16)
             {
@@ -194,7 +194,7 @@ proptest! {
         }
     }
 
-    /// However the bytes are modified, lenient decoding loses nothing that it accepts.
+    /// However the bytes are modified, lenient decoding does not lose any data that it accepts.
     #[test]
     fn broken_streams_survive_lenient_decoding(seed: u64, bits in 0_u16..4, core: bool) {
         let sampler = &mut Sampler::new(seed);

@@ -1,4 +1,4 @@
-//! Archives: files round-trip, and hostile input does no harm.
+//! Archives: files survive a round trip, and hostile input does no harm.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -201,7 +201,7 @@ fn unused_bytes_are_counted() {
     assert_eq!(unused(&[&moved[..], &[0]].concat()), 31);
 }
 
-/// The JSON of an archive, for editing.
+/// The JSON form of an archive, for editing.
 fn json_of(bytes: &[u8]) -> Json {
     let mut reader = Reader::traced("file", bytes, Tree::new());
     ArchiveFile::decode(&mut reader).unwrap();
@@ -229,7 +229,7 @@ fn offsets_follow_an_edited_table() {
     assert_eq!(extracted(&removed), Files::from([("b.ogg".into(), vec![1, 2, 3])]));
     json["magic"] = "KIWAP".into();
     assert!(ArchiveFile::from_json(&json).unwrap_err().to_string().starts_with("magic: wanted"));
-    // JSON without the size of the table states its own offsets.
+    // JSON without the size of the table has its own offsets.
     let mut json = json_of(&bytes);
     json.as_object_mut().unwrap().remove("table_size");
     assert_eq!(ArchiveFile::from_json(&json).unwrap().to_bytes().unwrap(), bytes);

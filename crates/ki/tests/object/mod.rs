@@ -33,7 +33,7 @@ fn classes(list: &str) -> Classes {
     lists.compile()
 }
 
-/// Converts a vector's values to this crate's JSON, which has another key for the class.
+/// Converts a vector's values to this crate's JSON, which uses a different key for the class.
 fn ours(value: &Json) -> Json {
     match value {
         Json::Object(fields) => fields
@@ -90,7 +90,7 @@ fn all_ways(
     codec.decode_all(bytes, &mut writer).map_err(say)?;
     check(writer.finish().map_err(say)? == json.as_bytes(), "the streamed JSON differs")?;
     check(Object::parse_json(classes, &json).map_err(say)? == object, "JSON has different values")?;
-    // With a trace.
+    // Decode with a trace.
     let mut reader = Reader::traced("stream", bytes, Tree::new());
     let mut traced = Object::new();
     let outcome = codec.decode(&mut reader, &mut traced);
@@ -157,7 +157,7 @@ fn core_object(case: &Json, bytes: &[u8], whole: &Json) -> Outcome {
         wanted["$type_"] = case["type"].clone();
         wanted["$template"] = template.clone();
     }
-    // In the vectors, the key `$type` has another meaning.
+    // In the vectors, the key `$type` has a different meaning.
     let mut wanted = ours(&wanted);
     if let Some(kind) = wanted.as_object_mut().and_then(|fields| fields.remove("$type_")) {
         wanted["$type"] = kind;

@@ -96,7 +96,7 @@ pub(crate) fn frames(section: &str, case: &Json) -> Outcome {
     }
 }
 
-/// Generates a frame that the file only describes.
+/// Generates a frame that the file describes but does not contain.
 fn large(case: &Json) -> Outcome {
     let rule = case.get("generate").ok_or("no rule")?;
     same(text(rule, "payload_rule")?, "byte i = (i*31+7) & 255")?;
@@ -110,7 +110,7 @@ fn large(case: &Json) -> Outcome {
     same(bytes.len() as i64, number(case, "total_len")?)?;
     let header = hex(case, "header_hex")?;
     same(bytes.get(..header.len()), Some(&header[..]))?;
-    // The checksum of archives: CRC-32 that starts at 0, without the final inversion.
+    // The checksum of archives: a CRC-32 that starts at 0, without the final inversion.
     let crc = bytes.iter().fold(0u32, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
             (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg())
@@ -243,7 +243,7 @@ pub(crate) fn login_crypto(section: &str, case: &Json) -> Outcome {
     same(login::pk3(&ck2, salt).as_str(), text(case, "pk3")?)
 }
 
-/// The one case outside the list.
+/// This is the only case outside the list.
 pub(crate) fn pk3_known(case: &Json) -> Outcome {
     let ck2 = Secret::new(text(case, "ck2")?);
     same(login::pk3(&ck2, salt(case)?).as_str(), text(case, "pk3")?)

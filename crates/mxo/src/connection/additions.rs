@@ -22,13 +22,15 @@ use crate::frame::{
 pub(super) struct Additions {
     bounds: Bounds,
     numbers: RpcNumbers,
-    /// The additions that are not in a packet yet, in order.
+    /// The additions that are not yet in a packet, in order.
     waiting: VecDeque<Addition>,
-    /// How many of the last additions have been made since the driver's last input.
+    /// The number of additions made since the driver's last input; they are the last ones in the
+    /// list.
     fresh: usize,
     /// The packets that carry the others, oldest first.
     carriers: VecDeque<Carrier>,
-    /// When to ask for a packet to carry the waiting additions, and how many times that was done.
+    /// When to ask for a packet to carry the waiting additions, and how many times one was
+    /// requested.
     ask_at: Duration,
     asked: u32,
     /// The packet that reset the sequence. The receiver ignores older ones.
@@ -54,14 +56,15 @@ struct Carrier {
     repeats: u32,
 }
 
-/// What happens to a packet that leaves.
+/// What happens to an outgoing packet.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Rewritten {
     /// It is left unchanged.
     AsIs,
     /// This datagram takes its place.
     Instead(Vec<u8>),
-    /// It would become too long. Its sender sends its messages again, in other packets.
+    /// The packet would become too long, so it is dropped. Its sender resends the messages in other
+    /// packets.
     TooLong,
 }
 
@@ -77,8 +80,8 @@ const MAX_REPEATS: u32 = 4;
 /// The maximum number of added RPC messages in carriers. They move the sender's messages further ahead
 /// of a missing one, and receivers keep only a limited number ahead of it.
 const MAX_UNACKNOWLEDGED: usize = 128;
-/// A carrier this far behind the newest packet is given up, since receivers cannot tell it from a
-/// newer one.
+/// A carrier this far behind the newest packet is abandoned, since receivers cannot tell it from a
+/// newer packet.
 const MAX_CARRIER_AGE: u16 = 1024;
 /// How long to wait for a packet before asking for one. Doubles each time, up to the maximum.
 const ASK_AFTER: Duration = Duration::from_millis(300);
@@ -99,7 +102,7 @@ impl Additions {
         }
     }
 
-    /// Learns the time from the driver, which passes none when it adds messages.
+    /// Takes the time from the driver, which does not pass the time when it adds messages.
     pub(super) fn set_now(&mut self, now: Duration) {
         self.now = now;
         let fresh = core::mem::take(&mut self.fresh);
@@ -125,7 +128,7 @@ impl Additions {
         discarded
     }
 
-    /// Adds the contents of a packet, whose head is ignored.
+    /// Adds the contents of a packet; its header is ignored.
     pub(super) fn add(&mut self, packet: &[u8]) -> Result<(), SendError> {
         let loads = loads_of(packet).map_err(SendError::Encode)?;
         let has_rpcs = loads.iter().any(|load| matches!(load, Load::Rpc { .. }));
@@ -145,8 +148,8 @@ impl Additions {
         Ok(())
     }
 
-    /// Handles a packet that leaves the relay: gives its RPC messages the numbers that the receiver
-    /// expects, and adds what fits.
+    /// Handles a packet that leaves the relay: renumbers its RPC messages as the receiver expects,
+    /// and adds as many additions as fit.
     pub(super) fn leave(
         &mut self,
         head: &PacketHead,
@@ -186,9 +189,8 @@ impl Additions {
         Rewritten::Instead(datagram)
     }
 
-    /// Translates a repeated packet whose RPC messages need other numbers. The packet can also come
-    /// from a server that has started over because the client did not acknowledge its first
-    /// packets.
+    /// Renumbers the RPC messages of a repeated packet. The packet can also come from a server that
+    /// has started over because the client did not acknowledge its first packets.
     pub(super) fn translated(&mut self, number: SequenceNumber, plain: &[u8]) -> Option<Vec<u8>> {
         let is_before_reset = self.floor.is_some_and(|floor| !number.is_newer_than(floor));
         let mut packet = packet_of(plain, &self.numbers).filter(|_| !is_before_reset)?;
@@ -236,8 +238,8 @@ impl Additions {
         asks
     }
 
-    /// The next deadline. Right after an addition, it is already due, so that the driver passes the
-    /// time.
+    /// The next deadline. Right after an addition, it has already passed, so that the driver calls
+    /// back with the current time.
     pub(super) fn deadline(&self) -> Option<Duration> {
         let ask_at = if self.fresh > 0 { self.now } else { self.ask_at };
         let repeats = self.carriers.iter().map(|carrier| carrier.repeat_at);
@@ -257,7 +259,7 @@ impl Additions {
         }
         let mut trial = packet.clone();
         translate(&mut trial, &self.numbers);
-        // The additions can split another list.
+        // The additions can split one more list.
         let length = trial.to_bytes().map_or(usize::MAX, |bytes| bytes.len() + LIST_HEAD_BYTES);
         let has_rpcs = trial.sections.iter().any(|it| matches!(it, Section::Rpc(_)));
         let is_rpc = |load: &&Load| matches!(load, Load::Rpc { .. });
@@ -266,7 +268,7 @@ impl Additions {
         let mut trial = Carrying::new(&mut trial, length);
         while let Some(mut addition) = self.waiting.pop_front() {
             let may_add = match &addition.load {
-                // The receiver has refused messages far ahead of this one.
+                // The receiver may have refused messages far ahead of this one.
                 Load::Rpc { number: Some(_), .. } => !has_rpcs,
                 Load::Rpc { number: None, .. } => unacknowledged < MAX_UNACKNOWLEDGED,
                 Load::Objects(_) => true,
@@ -452,7 +454,7 @@ mod tests {
         let translated = additions.translated(SequenceNumber::new(7), &repeated);
         assert_eq!(translated, Some(packet(7, vec![rpcs(1, 1)])));
         additions.acknowledge(acked(6));
-        // Numbers wrap.
+        // Packet numbers wrap around.
         for number in (0..6000).step_by(500) {
             sections(&mut additions, 8 + number, vec![]);
         }

@@ -8,7 +8,7 @@ use worldwire_core::connection::Input;
 /// The inputs from both sides, in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
-    /// By sending side, with the number of each input.
+    /// One queue per sending side, with the number of each input.
     inputs: [VecDeque<(u64, Arrival)>; 2],
     bytes: [usize; 2],
     count: u64,
@@ -23,7 +23,7 @@ pub(super) enum Arrival {
     End,
 }
 
-/// The minimum size counted for an input, since each one takes up memory.
+/// The minimum size counted for an input, since even an empty one takes up memory.
 const MIN_COUNTED_BYTES: usize = 64;
 
 impl Backlog {
@@ -44,7 +44,7 @@ impl Backlog {
         Some((side, arrival))
     }
 
-    /// An estimate of how many bytes from a side are waiting; never too low.
+    /// The estimated number of waiting bytes from a side; never too low.
     pub(super) fn bytes(&self, side: Side) -> usize {
         self.bytes[side.index()]
     }

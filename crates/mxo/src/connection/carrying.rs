@@ -1,4 +1,4 @@
-//! The contents that a relay adds to packets and the packets that carry them.
+//! The contents that a relay adds to packets, and the packets that carry them.
 
 use worldwire_core::{Error, Reader, Result};
 
@@ -10,7 +10,7 @@ use crate::frame::{HEAD_BYTES, Packet, RPC, RccFlags, RpcList, RpcMessage, Secti
 #[derive(Debug)]
 pub(super) enum Load {
     Rpc {
-        /// Its number at the receiver, once it is in a packet.
+        /// The number that the receiver sees, once the message is in a packet.
         number: Option<u16>,
         message: RpcMessage<'static>,
     },
@@ -35,7 +35,7 @@ const OBJECTS_OVERHEAD: usize = 2;
 const END: [u8; 2] = [0, 0];
 /// The maximum number of lists in a section and of messages in a list.
 const MAX_COUNT: usize = 255;
-/// How many places in an object section are examined for RPC lists after it.
+/// The maximum number of positions in an object section that are examined for a following RPC list.
 const MAX_TRIED: usize = 64;
 
 impl Load {
@@ -94,16 +94,17 @@ impl Load {
     }
 }
 
-/// Reads a packet on its way through a relay. `numbers` are those of its sender's RPC messages.
+/// Reads a packet on its way through a relay. `numbers` tracks the numbers of its sender's RPC
+/// messages.
 pub(super) fn packet_of<'p>(plain: &'p [u8], numbers: &RpcNumbers) -> Option<Packet<'p>> {
     let mut measure = |bytes: &[u8]| Ok(objects_end(bytes, numbers));
     Packet::decode_lenient(&mut Reader::new(plain), None, &mut measure).ok()
 }
 
-/// The length of an object section. Only the tables of its classes reveal it, and a relay may not
-/// have them. So this looks for RPC lists that follow an end marker, have numbers that the sender
-/// uses now, and extend to the end of the packet or an unknown section. Without such lists, the
-/// section extends to the end.
+/// The length of an object section. Only the tables of the objects' classes reveal it, and a relay
+/// may not have them. So this looks for RPC lists that follow an end marker, have numbers that the
+/// sender uses now, and extend to the end of the packet or an unknown section. Without such lists,
+/// the section extends to the end of the packet.
 ///
 /// Unverified: that no object section contains such bytes.
 fn objects_end(bytes: &[u8], numbers: &RpcNumbers) -> usize {
@@ -149,7 +150,7 @@ pub(super) fn translate(packet: &mut Packet<'_>, numbers: &RpcNumbers) -> bool {
 #[derive(Debug)]
 pub(super) struct Carrying<'p, 'd> {
     packet: &'p mut Packet<'d>,
-    /// How many more bytes fit.
+    /// The number of additional bytes that fit.
     room: usize,
 }
 
@@ -182,7 +183,7 @@ impl<'p, 'd> Carrying<'p, 'd> {
             next == Some(number) && list.messages.len() < MAX_COUNT
         };
         let list = || RpcList { first: number, messages: vec![message.clone()] };
-        // Whether it needs a separate list may not be known yet.
+        // It may not be known yet whether the message needs a separate list.
         let section = if lists.is_some() { 0 } else { RPC_SECTION_BYTES };
         let length = section + LIST_HEAD_BYTES + message.wire_bytes();
         let Some(room) = self.room.checked_sub(length) else { return false };
@@ -192,8 +193,8 @@ impl<'p, 'd> Carrying<'p, 'd> {
                 Some(last) => last.messages.push(message.clone()),
                 None => lists.push(list()),
             },
-            // Before the objects, even clients and servers that cannot find the end of objects can
-            // read it.
+            // If the list precedes the objects, even clients and servers that cannot find the end
+            // of the objects can read it.
             None => sections.insert(0, Section::Rpc(vec![list()])),
         }
         true

@@ -8,7 +8,7 @@ use worldwire_core::connection::Bounds;
 
 use crate::crypt::{IvSource, KnownSession, SessionKey};
 
-/// The session that the margin server assigned and this side's source of initialisation vectors.
+/// The session that the margin server assigned, with this side's source of initialisation vectors.
 #[derive(Clone)]
 pub struct Session {
     /// The ID, sent in the hello.
@@ -54,12 +54,12 @@ pub struct Common {
     /// The maximum number of bytes after a packet's sequence word. Default 1300, as in both
     /// emulators; the live server sent up to 1322.
     pub max_payload: usize,
-    /// How many packets with RPC messages may be unacknowledged. Default 64.
+    /// The maximum number of unacknowledged packets with RPC messages. Default 64.
     pub max_in_flight: usize,
-    /// How many RPC messages are kept ahead of a missing one. Half as many are sent, because a relay
-    /// may add some. Default 512.
+    /// The maximum number of received RPC messages kept ahead of a missing one. Only half this
+    /// number is sent ahead, because a relay may add some. Default 512.
     pub max_ahead: u16,
-    /// How many bytes of RPC messages are kept ahead of a missing one. Default 1 MiB.
+    /// The maximum number of bytes of RPC messages kept ahead of a missing one. Default 1 MiB.
     pub max_ahead_bytes: usize,
     /// Limits on data queued for the other side and on unacknowledged data.
     pub bounds: Bounds,
@@ -91,18 +91,18 @@ impl Common {
 /// Settings of a client.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    /// Clock, resending, bounds.
+    /// Settings shared by both roles: clock, resending, bounds.
     pub common: Common,
     /// The character's ID from the margin server.
     pub character_uid: u64,
-    /// The unknown field after the character's ID in the hello. Default 0x384, as the client sends
-    /// it.
+    /// The unknown field after the character's ID in the hello. Default 0x384, which the game's
+    /// client sends.
     pub hello_unknown: u64,
     /// The bytes after the session ID in the encrypted block. Any value works. Default: zeros.
     pub block_rest: [u8; 12],
-    /// The interval between repeats: of a ping until its answer arrives, of a hello until the first
-    /// packet arrives, and of that packet's acknowledgement until the server acknowledges a packet.
-    /// Default 500 ms.
+    /// The interval at which the client repeats a ping until its answer arrives, a hello until the
+    /// first packet arrives, and that packet's acknowledgement until the server acknowledges a
+    /// packet. Default 500 ms.
     pub repeat_every: Duration,
     /// The time limit for the server's answer (`Timer::Setup`). Default 15 s.
     pub setup_time: Duration,
@@ -129,16 +129,16 @@ impl ClientConfig {
 /// Settings of a server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Clock, resending, bounds.
+    /// Settings shared by both roles: clock, resending, bounds.
     pub common: Common,
     /// The time limit for the client's hello (`Timer::Setup`). Default 30 s.
     pub setup_time: Duration,
     /// The time limit for the client's first acknowledgement after its last hello (`Timer::Setup`).
     /// Default 5 s.
     pub confirm_time: Duration,
-    /// Whether a hello establishes the connection, without an acknowledgement. Anyone can send a
-    /// hello with a forged address, to which the server would then send everything. So set this
-    /// only on networks where nobody can. Default false.
+    /// Whether a hello alone establishes the connection, without an acknowledgement. Anyone can
+    /// send a hello with a forged address, and the server would then send everything to that
+    /// address. So set this only on networks where addresses cannot be forged. Default false.
     pub trusts_hellos: bool,
 }
 

@@ -12,8 +12,8 @@ use crate::frame::{Hello, RccFlags, SequenceNumber};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum News {
-    /// Messages may be sent: the server answered the hello, or the client acknowledged a packet.
-    /// Observers do not report this.
+    /// Messages may now be sent: the server has answered the hello, or the client has acknowledged
+    /// a packet. Observers do not report this.
     Established,
     /// An object packet arrived (clients and servers). Each packet is reported once, as delivered
     /// or lost; a lost one can be [late](Self::Late) afterwards.
@@ -28,7 +28,7 @@ pub enum News {
     /// The sequence was reset at the server's request (clients and servers). Unacknowledged RPC
     /// messages and all views are discarded.
     Reset,
-    /// A packet was repeated (observers and relays). It takes up no bytes of the stream.
+    /// A packet was repeated (observers and relays). The copy takes up no bytes of the stream.
     Repeated {
         /// The side that sent it.
         side: Side,
@@ -36,7 +36,7 @@ pub enum News {
         number: SequenceNumber,
     },
     /// Packets are missing or unreadable (observers and relays). Each is reported once, when it is
-    /// too old to be expected or the stream ends.
+    /// too old to arrive or the stream ends.
     Missing {
         /// The side that sent them.
         side: Side,
@@ -57,7 +57,7 @@ pub enum News {
     Discarded {
         /// The side that should have received them.
         to: Side,
-        /// How many RPC messages and object sections.
+        /// The number of discarded RPC messages and object sections.
         messages: usize,
     },
     /// The key that opens the datagrams was given for a session other than the one in the hello
@@ -79,7 +79,7 @@ pub enum MissingKey {
     NotGiven,
     /// None of the keys opens it.
     NoneFits {
-        /// How many were given.
+        /// The number of keys that were given.
         keys: usize,
     },
 }
@@ -130,7 +130,8 @@ pub enum Unit {
         /// Its flags.
         flags: RccFlags,
     },
-    /// A packet with nothing to deliver: it only acknowledges others, or repeats RPC messages.
+    /// A packet with nothing to deliver: it only acknowledges other packets or repeats RPC
+    /// messages.
     Upkeep {
         /// Its number.
         number: SequenceNumber,
@@ -142,7 +143,7 @@ pub enum Unit {
         /// Its number.
         number: u16,
     },
-    /// A section, starting with its ID: 3 for objects, or an unknown one.
+    /// A section, starting with its ID: 3 for objects, or an unknown ID.
     Section {
         /// The ID.
         id: u8,
@@ -187,7 +188,7 @@ impl<'c> Piece<'c> for Received<'c> {
     }
 }
 
-/// A piece that is not reported yet.
+/// A piece that has not been reported yet.
 #[derive(Debug)]
 pub(super) struct Unread {
     pub(super) side: Side,

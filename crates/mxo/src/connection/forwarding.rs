@@ -1,4 +1,5 @@
-//! A relay's queues: reads waiting input, carries out decisions, and sends datagrams that can leave.
+//! A relay's queues: reads waiting input, carries out decisions, and sends datagrams that are
+//! ready.
 
 use worldwire_core::Side;
 use worldwire_core::connection::{Connection as _, Timer};
@@ -39,7 +40,7 @@ impl Connection {
         }
     }
 
-    /// Repeats packets with additions and asks for packets that can carry some.
+    /// Repeats packets with additions and asks for packets that can carry the waiting ones.
     pub(super) fn move_additions(&mut self) {
         if self.is_closed() {
             return;

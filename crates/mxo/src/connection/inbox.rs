@@ -17,7 +17,7 @@ pub(super) struct Inbox {
     early: BTreeMap<u64, Unread>,
     /// The number of bytes in the early messages.
     bytes: usize,
-    /// The ranges of messages that a restart discarded, since nothing else reports them.
+    /// The ranges of messages that a restart discarded; nothing else reports them.
     #[cfg(feature = "fuzzing")]
     forgotten: Vec<(Side, core::ops::Range<u64>)>,
 }
@@ -25,9 +25,9 @@ pub(super) struct Inbox {
 /// The position of a message in the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// It was received before.
+    /// The message was received before.
     Repeated,
-    /// It is the next or a later one. The number does not wrap.
+    /// It is the next message or a later one. The number does not wrap.
     At(u64),
 }
 

@@ -14,7 +14,8 @@ pub struct Keyring {
     known: Arc<[KnownSession]>,
     /// The index of the key in use.
     chosen: Option<usize>,
-    /// The keys that opened a datagram, by index, and the sessions named at that time.
+    /// The keys that opened a datagram, by index, and the session that the last hello had named by
+    /// then.
     opened: Vec<(usize, Option<u32>)>,
     /// The last hello.
     hello: Option<Hello>,
@@ -27,13 +28,13 @@ pub struct Keyring {
 pub(super) enum Refused {
     /// No key opens it.
     NoKey(MissingKey),
-    /// It is damaged.
+    /// The datagram is damaged.
     Damaged(Error),
 }
 
-/// How many keys are tried on a datagram.
+/// The maximum number of keys tried on a datagram.
 const MAX_TRIED: usize = 256;
-/// How many keys are kept.
+/// The maximum number of keys kept.
 const MAX_KNOWN: usize = 1_024;
 
 impl Keyring {
@@ -103,8 +104,8 @@ impl Keyring {
         self.contradiction.take()
     }
 
-    /// Decrypts a datagram with the chosen key, or tries all until one is chosen. Keys given for a
-    /// session other than the one in the hello are the last choice.
+    /// Decrypts a datagram with the chosen key, or tries all keys if none has been chosen. Keys
+    /// given for a session other than the one in the hello are tried last.
     pub(super) fn open(&mut self, iv: &[u8; 16], cipher: &[u8]) -> Result<Vec<u8>, Refused> {
         if let Some((place, key)) = self.chosen.zip(self.key()) {
             let plain = key.open(iv, cipher).map_err(|why| match why {
@@ -131,7 +132,8 @@ impl Keyring {
                     self.note(place);
                     return Ok(plain);
                 }
-                // A valid length and padding may be a coincidence. Only the CRC proves a key.
+                // Valid length and padding may be a coincidence. Only the CRC proves that the key
+                // is right.
                 (Err(Unopened::OtherKey | Unopened::Damaged), _) => {}
                 (Err(why), _) => damaged = Some(why),
             }

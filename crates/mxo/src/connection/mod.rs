@@ -9,36 +9,36 @@
 //! * A server ignores a hello once the client has acknowledged a packet: a second client at the same
 //!   address needs another connection. A client reads no packets before the answer.
 //! * A hello can come from a forged address, which would then receive everything a server sends. So
-//!   a server answers it with an empty object section, and is not established until the client
-//!   acknowledges one. Until then, objects are refused, RPC messages wait, and the forged address
-//!   receives at most six bytes for each byte of the hello. After [`ServerConfig::confirm_time`]
-//!   without another hello or packet, the connection closes. [`ServerConfig::trusts_hellos`] turns
-//!   this off.
+//!   a server answers it with an empty object section, and the connection is not established until
+//!   the client acknowledges one. Until then, objects are refused, RPC messages wait, and a forged
+//!   address receives at most six bytes for each byte of the hello. After
+//!   [`ServerConfig::confirm_time`] without another hello or packet, the connection closes.
+//!   [`ServerConfig::trusts_hellos`] turns these precautions off.
 //! * RPC messages ([`Connection::send`](connection::Connection::send)) arrive exactly once and in
 //!   order. If a packet is lost, its messages are sent again in new packets.
 //! * Object sections ([`Sender::send_objects`]) are never resent. [`News::Delivered`] or
 //!   [`News::Lost`] reports the fate of each packet once. A packet reported as lost may still
 //!   arrive; [`News::Late`] reports this if its acknowledgement arrives.
-//! * Object sections carry no length. A [`Measure`] finds where each ends, so that later sections
+//! * Object sections carry no length. A [`Measure`] finds the end of each, so that later sections
 //!   can be read. Without a measure, a client or server treats the rest of the packet as one
 //!   section. The connections themselves never put anything after objects.
-//! * An unreadable packet is a fault, but closes nothing. It is not acknowledged, so its RPC
-//!   messages are sent again.
+//! * An unreadable packet is a fault, but does not close the connection. It is not acknowledged, so
+//!   its RPC messages are sent again.
 //! * Every packet is acknowledged: after [`Common::ack_delay`] if it carries sections, otherwise
-//!   with the next packet or once seven are waiting.
-//! * An observer reports datagrams in order of arrival. It needs the session's key and reports
-//!   [`News::KeysNeeded`] without it. It prefers a key with the session ID from the hello, and uses
-//!   another only if that one opens the datagrams.
+//!   with the next packet, or once seven packets are waiting.
+//! * An observer reports datagrams in order of arrival. It needs the session's key; without one, it
+//!   reports [`News::KeysNeeded`]. It prefers the key with the session ID from the hello, and uses
+//!   another key only if that key opens the datagrams.
 //! * A relay forwards each datagram unchanged, replaces it with a packet that has the same sequence
 //!   word, or drops it. [`Packet::encode`](crate::frame::Packet::encode) computes the length and
 //!   CRC of a replacement. Plain packets are always forwarded unchanged. Plain packets and bare
 //!   acknowledgements overtake [held](connection::Forward::hold) packets. Other acknowledgements
-//!   wait, and a client that repeats a held message sends no bare ones and no pings. So that the
-//!   server stays connected, the relay pings it every 3 s while it holds a client's packets. The
-//!   server returns the pings, which the relay forwards. The relay itself returns a client's pings
-//!   while it does not read what the server sends.
+//!   wait, and a client that repeats a held message sends no bare ones and no pings. To keep the
+//!   server connected, the relay pings it every 3 s while it holds a client's packets. The server
+//!   returns the pings, which the relay forwards. The relay itself returns a client's pings while
+//!   it does not read what the server sends.
 //! * A relay can [add](connection::Inject::inject) RPC messages and object sections, but not
-//!   packets: their numbers belong to the sender. See [`Sender`](Sender#additions-of-a-relay).
+//!   packets, because the sender numbers the packets. See [`Sender`](Sender#additions-of-a-relay).
 //! * The connection learns the time only from inputs. After sending,
 //!   [`poll_timeout`](connection::Connection::poll_timeout) therefore asks for an immediate
 //!   [`timeout`](connection::Connection::timeout), which records when the packet left.
@@ -123,7 +123,7 @@ use stream::Stream;
 /// The highest stream offset at which reading can continue after a gap.
 const MAX_OFFSET: u64 = 1 << 62;
 
-/// A connection in one of the four roles; see the [module](self) for what is specific to MxO.
+/// A connection in one of the four roles; see the [module](self) for details specific to MxO.
 #[derive(Debug)]
 pub struct Connection {
     sender: Sender,
@@ -133,7 +133,7 @@ pub struct Connection {
     has_reported_keys: bool,
     /// Observers and relays: whether a packet has been read.
     is_read: bool,
-    /// Relays: input that is not read yet.
+    /// Relays: input that has not been read yet.
     backlog: Backlog,
     events: VecDeque<Event<Unread, News>>,
     /// The bytes of the last reported piece.
@@ -170,9 +170,9 @@ impl Connection {
     }
 
     /// Relays between a client and a server whose key is one of these. It forwards datagrams in
-    /// order of arrival and treats repeated ones like the first copy. It closes if it is not
-    /// [confirmed](Self::is_confirmed) in time, and sends pings to the server while it holds a client's
-    /// packets. Datagrams that no known key opens are forwarded unread.
+    /// order of arrival and treats every copy of a repeated datagram like the first. It closes if
+    /// it is not [confirmed](Self::is_confirmed) in time, and sends pings to the server while it
+    /// holds a client's packets. Datagrams that no known key opens are forwarded unread.
     #[must_use]
     pub fn relay(config: &RelayConfig, now: Duration) -> Self {
         let relay = Relay::new(Arc::clone(&config.sessions));
@@ -188,16 +188,17 @@ impl Connection {
         self.sender.half.role.keys().map(|keys| keys.opened().collect()).unwrap_or_default()
     }
 
-    /// Observers and relays: adds a session that was learnt elsewhere if it is the one that the
-    /// last hello names.
+    /// Observers and relays: adds a session learnt elsewhere if it is the one named in the last
+    /// hello.
     pub fn add_session(&mut self, session: &KnownSession) {
         if let Some(keys) = self.sender.half.role.keys_mut() {
             keys.add(session);
         }
     }
 
-    /// Relays: whether both sides have sent encrypted packets, which proves that the client's address
-    /// is genuine: servers send them after a hello, and only their receiver can answer.
+    /// Relays: whether both sides have sent encrypted packets. This proves that the client's
+    /// address is genuine, because servers send encrypted packets only after a hello, and only
+    /// their receiver can answer them.
     #[must_use]
     pub fn is_confirmed(&self) -> bool {
         match &self.sender.half.role {
@@ -404,10 +405,10 @@ impl Connection {
     }
 }
 
-// The sending half is shared with the other families, but core's machine for byte streams is not:
-// it finds messages in two growing buffers. Here, every input is a complete datagram, packet
-// numbers decide what is late or repeated, and a relay reads both sides in order of arrival,
-// because each packet acknowledges the other side's.
+// The sending half is shared with the other families, but core's state machine for byte streams is
+// not: that one finds messages in two growing buffers. Here, every input is a complete datagram,
+// packet numbers decide what is late or repeated, and a relay reads both sides in order of arrival,
+// because each packet acknowledges packets of the other side.
 impl connection::Connection for Connection {
     type News = News;
     type Received<'c> = Received<'c>;
@@ -529,7 +530,7 @@ impl connection::Connection for Connection {
             events: VecDeque::new(),
             current: Vec::new(),
         };
-        // Each direction can have a thousand runs of missing packets, but rarely does.
+        // Each direction can have a thousand runs of missing packets, though it rarely does.
         Some((copy, size_of::<Self>() + (16 << 10)))
     }
 

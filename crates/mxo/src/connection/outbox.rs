@@ -36,7 +36,7 @@ struct Planned {
 enum Load {
     None,
     Rpc(Vec<List>),
-    /// Without the ID.
+    /// The section, without its ID.
     Objects(Vec<u8>),
 }
 
@@ -161,7 +161,7 @@ impl Outbox {
         self.planned.drain(..).filter_map(objects).collect()
     }
 
-    /// Drops packets with objects. Returns their numbers.
+    /// Drops the planned packets with objects. Returns their numbers.
     pub(super) fn drop_objects(&mut self) -> Vec<u64> {
         let mut dropped = Vec::new();
         let bytes = &mut self.bytes;
@@ -176,12 +176,12 @@ impl Outbox {
         dropped
     }
 
-    /// How many packets are planned.
+    /// The number of planned packets.
     pub(super) fn packets(&self) -> usize {
         self.planned.len()
     }
 
-    /// The size of the planned packets as datagrams.
+    /// The total size of the planned packets as datagrams.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -299,7 +299,7 @@ pub(super) struct Unacknowledged {
     messages: VecDeque<Option<Vec<u8>>>,
     first: u64,
     bytes: usize,
-    /// Messages in no packet: new ones, and those whose packet was lost.
+    /// Messages that are not in a packet: new ones, and those whose packet was lost.
     waiting: BTreeSet<u64>,
 }
 
@@ -320,7 +320,7 @@ impl Unacknowledged {
         Ok(())
     }
 
-    /// The first message in no packet, if it is less than `max_ahead` ahead of the first
+    /// The first message that is not in a packet, if it is less than `max_ahead` ahead of the first
     /// unacknowledged one.
     pub(super) fn next(&self, max_ahead: u64) -> Option<(u64, RpcMessage<'_>)> {
         let number = *self.waiting.first()?;
@@ -360,7 +360,7 @@ impl Unacknowledged {
         *self = Self::default();
     }
 
-    /// The bytes of unacknowledged messages.
+    /// The number of bytes of unacknowledged messages.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }

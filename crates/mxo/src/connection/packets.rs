@@ -46,7 +46,7 @@ impl Connection {
             Ok(packet) => packet,
             Err(error) => {
                 let at = self.take(side, wire.len());
-                // An exceeded limit has no position in the packet.
+                // The fault of an exceeded limit has no position in the packet.
                 let has_offset = error.offset().is_some();
                 let error = if has_offset { error.in_layer("decrypted") } else { error };
                 return self.fault(side, error, at, wire);
@@ -122,8 +122,8 @@ impl Connection {
         }
     }
 
-    /// Relays: applies a packet's acknowledgements to the packets that the relay has added to what it
-    /// sends to this side.
+    /// Relays: applies a packet's acknowledgements to the packets with additions that the relay has
+    /// sent to this side.
     fn note_acknowledgements(&mut self, from: Side, head: &PacketHead) {
         let newest = self.streams[from.index()].window.newest();
         let age = newest.map_or(0, |newest| newest.ahead_of(head.sequence.local));

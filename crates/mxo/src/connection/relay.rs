@@ -21,7 +21,7 @@ pub enum Passage {
     /// A packet, with its datagram until it is queued.
     Packet {
         word: SequenceWord,
-        /// Decrypted.
+        /// The decrypted packet.
         plain: Vec<u8>,
         wire: Vec<u8>,
     },
@@ -34,7 +34,7 @@ pub enum Passage {
 pub struct Relay {
     pub(super) keys: Keyring,
     resets: Resets,
-    /// How many added messages were discarded, by receiving side.
+    /// The number of discarded additions, by receiving side.
     pub(super) discarded: [usize; 2],
     /// Which sides have sent encrypted packets.
     pub(super) heard: [bool; 2],
@@ -49,7 +49,7 @@ struct Resets {
     is_pending: bool,
 }
 
-/// A relay's queue to one side. The other roles use none.
+/// A relay's queue to one side. The other roles have no such queue.
 #[derive(Debug)]
 pub struct Way {
     pub(super) out: Outgoing,
@@ -63,12 +63,12 @@ pub struct Way {
 /// The interval between pings to the server while packets for it are held. Servers drop clients that
 /// are silent for 30 s, and pings can be lost.
 pub(super) const PING_EVERY: Duration = Duration::from_secs(3);
-/// How many changed packets are remembered. Older ones are not expected again.
+/// The maximum number of changed packets remembered. Older ones are not expected again.
 const MAX_CHANGED: usize = 256;
 
 impl Passage {
-    /// What a relay remembers about a piece that is reported now, and whether that piece may
-    /// overtake held ones.
+    /// What a relay remembers about the piece being reported, and whether that piece may overtake
+    /// held ones.
     pub(super) fn of(piece: &mut Unread) -> (Self, bool) {
         let wire = core::mem::take(&mut piece.wire);
         match (&piece.unit, head_of(&piece.bytes)) {
@@ -160,7 +160,7 @@ impl Relay {
                 match way.changed.iter().find(|(changed, _)| *changed == number) {
                     Some((_, None)) => return,
                     Some((_, Some(made))) => made.clone(),
-                    // The packet may have been forgotten since.
+                    // The packet may have been forgotten in the meantime.
                     None => match way.additions.translated(number, &plain) {
                         Some(packet) => seal_instead(key, &wire, &packet),
                         None => wire,
@@ -174,7 +174,7 @@ impl Relay {
 }
 
 impl Resets {
-    /// Handles a packet that leaves. Returns whether its side numbers RPC messages from 0 again.
+    /// Handles an outgoing packet. Returns whether its sender numbers RPC messages from 0 again.
     fn note(&mut self, from: Side, head: &PacketHead) -> bool {
         if !head.flags.contains(RccFlags::Reset) {
             return false;
@@ -209,7 +209,7 @@ impl Way {
         Self { out, additions, changed: VecDeque::new(), last: None }
     }
 
-    /// Shows a side that the other one is alive, if there is room.
+    /// Shows a side that the other side is alive, if there is room.
     pub(super) fn ping(&mut self, ping: &Plain<'_>) {
         let mut writer = Writer::new();
         if ping.encode(&mut writer).is_ok() {
@@ -224,9 +224,9 @@ impl Way {
         }
     }
 
-    /// Repeats the last packet, which its receiver acknowledges again.
+    /// Repeats the last packet, so that its receiver acknowledges it again.
     ///
-    /// Unverified: that the game's own client and servers do so, as this project's do.
+    /// Unverified: that the game's own client and servers also do so. This project's do.
     pub(super) fn repeat_last(&mut self) {
         if let Some(last) = self.last.clone() {
             self.push(last);
@@ -240,7 +240,7 @@ impl Way {
         }
     }
 
-    /// Checks that a piece may be dropped or replaced as decided. Both directions have the same
+    /// Checks that a piece may be dropped or replaced as requested. Both directions have the same
     /// bounds.
     pub(super) fn check(
         &self,
@@ -281,14 +281,14 @@ impl Way {
 }
 
 /// Encrypts the replacement of a datagram. Reusing the initialisation vector would show an
-/// eavesdropper on both wires where the packets first differ, so the vector is encrypted to get an
-/// unpredictable one.
+/// eavesdropper on both wires where the packets first differ, so the vector is encrypted to produce
+/// an unpredictable one.
 fn seal_instead(key: &SessionKey, wire: &[u8], packet: &[u8]) -> Vec<u8> {
     let iv = wire.get(1..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
     key.seal_datagram(&key.seal_block(&iv), packet)
 }
 
-/// The head of a packet, if it is one.
+/// The packet header of a datagram, if the datagram is a packet.
 fn head_of(packet: &[u8]) -> Option<PacketHead> {
     PacketHead::decode(&mut Reader::new(packet)).ok()
 }

@@ -5,14 +5,14 @@ use std::collections::VecDeque;
 use super::outbox::on_wire;
 use crate::frame::RpcList;
 
-/// Translates the numbers that the sender gave its RPC messages to those that the receiver gets.
+/// Translates the numbers that the sender gave its RPC messages into those that the receiver sees.
 ///
-/// An added message takes the number after the newest message that has left. All later messages of
-/// the sender then have higher numbers at the receiver. The translation of a message never changes
-/// once it has left, so every copy has the same number, in whatever list it is sent.
+/// An added message takes the number after the newest message that has left the relay. The receiver
+/// then sees higher numbers for all later messages of the sender. The translation of a message
+/// never changes once it has left, so every copy has the same number, whichever list it is sent in.
 #[derive(Debug)]
 pub(super) struct RpcNumbers {
-    /// The sender's number of the message after the newest one that has left. Does not wrap.
+    /// The sender's number for the message after the newest one that has left. Does not wrap.
     next: u64,
     /// Whether `next` is known: a hello or an RPC message has been seen.
     is_known: bool,
@@ -22,14 +22,14 @@ pub(super) struct RpcNumbers {
     base: u64,
 }
 
-/// How many messages were added before the sender's message `from`, and so before later ones too.
+/// The number of messages added before the sender's message `from`, and thus before all later ones.
 #[derive(Clone, Copy, Debug)]
 struct Shift {
     from: u64,
     by: u64,
 }
 
-/// The first number, which is 0 on the wire. Older numbers do not underflow.
+/// The first number, which is 0 on the wire. It is high enough that older numbers do not underflow.
 const FIRST: u64 = 1 << 32;
 /// Messages this old are not sent again.
 const MAX_AGE: u64 = 4_096;
@@ -48,7 +48,7 @@ impl RpcNumbers {
         Self { is_known: true, ..Self::default() }
     }
 
-    /// Records a hello: unless messages have already been seen, the first one has the number 0.
+    /// Records a hello: unless messages have already been seen, the first one is number 0.
     pub(super) fn begin(&mut self) {
         self.is_known = true;
     }
@@ -58,7 +58,7 @@ impl RpcNumbers {
         self.is_known
     }
 
-    /// Whether this can be the number of a message that the sender sends now.
+    /// Whether the sender could be using this number for a message now.
     pub(super) fn is_near(&self, number: u16) -> bool {
         let ahead = number.wrapping_sub(on_wire(self.next)).wrapping_add(MAX_DISTANCE);
         self.is_known && ahead <= 2 * MAX_DISTANCE
@@ -74,8 +74,8 @@ impl RpcNumbers {
         on_wire(self.next + by)
     }
 
-    /// Translates the lists of a packet, and splits a list where an added message took a number in
-    /// between. Returns whether anything has changed.
+    /// Translates the lists of a packet, and splits a list wherever an added message took a number
+    /// within its range. Returns whether anything has changed.
     pub(super) fn translate(&self, lists: &mut Vec<RpcList<'_>>) -> bool {
         if self.shifts.is_empty() && on_wire(self.base) == 0 {
             return false;
@@ -139,7 +139,7 @@ mod tests {
         RpcList { first: on_wire(first), messages: (first..first + count).map(message).collect() }
     }
 
-    /// The number of each message at the receiver, by its number at the sender.
+    /// The receiver's number for each message, by the sender's number.
     fn translated(numbers: &RpcNumbers, first: u64, count: u64) -> Vec<(u64, u16)> {
         let mut lists = vec![list(first, count)];
         numbers.translate(&mut lists);

@@ -1,4 +1,4 @@
-//! The half that sends.
+//! The sending half of a connection.
 
 use std::time::Duration;
 
@@ -14,24 +14,24 @@ use super::keyring::Keyring;
 use super::relay::{Passage, Relay, Way};
 use crate::frame::RpcMessage;
 
-/// The half of a [`Connection`](super::Connection) that sends. It can answer while an event borrows
-/// the other half.
+/// The half of a [`Connection`](super::Connection) that sends. It can send replies while an event
+/// borrows the other half.
 ///
 /// # Additions of a relay
 ///
-/// A relay puts additions into packets of the apparent sender, even into bare acknowledgements:
+/// A relay puts additions into packets from the apparent sender, even into bare acknowledgements:
 ///
-/// * An addition goes into the next packet with room for it: at most 1,300 bytes after the sequence
-///   word. Packets with objects carry it only once it has waited for a second. Its objects come
-///   before the packet's own objects, in the same section, and its RPC messages before all objects,
-///   whose end some receivers cannot find. Unverified: that the game's own client accepts this
-///   order; its servers sent objects first.
+/// * An addition goes into the next packet with room for it, up to 1,300 bytes after the sequence
+///   word. Packets with objects carry it only once it has waited for a second. Added objects
+///   precede the packet's own objects, in the same section. Added RPC messages precede all objects,
+///   because some receivers cannot find the objects' end. Unverified: that the game's own client
+///   accepts this order; its servers sent objects first.
 /// * The relay repeats that packet, unchanged, until the receiver acknowledges its number.
-///   Receivers ignore a number that they know, so an addition arrives once. If the receiver does
-///   not acknowledge the packet after four repeats, its RPC messages also go into another packet,
-///   one without RPC messages from the sender; their numbers prevent the receiver from handling
-///   them twice. Once the sender has sent 1,024 more packets, objects go into another packet, too,
-///   and could then arrive twice.
+///   Receivers ignore packet numbers that they have already seen, so an addition arrives once. If
+///   the receiver does not acknowledge the packet after four repeats, its added RPC messages also
+///   go into another packet, one without RPC messages from the sender; their numbers prevent the
+///   receiver from handling them twice. Once the sender has sent 1,024 more packets, the objects
+///   also go into another packet and could then arrive twice.
 /// * If no packet can carry an addition for 300 ms, the relay repeats the last packet in the other
 ///   direction, which makes a client or server acknowledge it again. While the sender's packets are
 ///   held, additions overtake them in its bare acknowledgements. A client or server that repeats a
@@ -40,9 +40,9 @@ use crate::frame::RpcMessage;
 ///   the relay. The relay raises the numbers of the sender's later messages and splits a list that
 ///   is no longer consecutive; the packet can then exceed 1,300 bytes. All other packets keep their
 ///   bytes.
-/// * Additions move the sender's messages further ahead of a missing one. So at most 128 RPC
-///   messages are in flight; others wait. Receivers must keep that many more than senders send
-///   ahead, as this crate's receivers do.
+/// * Additions move the sender's messages further ahead of a missing one. So at most 128 added RPC
+///   messages are in flight; others wait. Receivers must be able to keep 128 more messages than
+///   senders send ahead, as this crate's receivers do.
 /// * RPC lists after objects are found by their numbers, because a relay cannot measure objects.
 ///   Unverified: that objects never look like such lists.
 /// * When the sequence is reset or another session begins, unacknowledged additions are discarded
@@ -140,8 +140,8 @@ impl HalfSender for Sender {
 }
 
 impl Inject for Sender {
-    /// Adds the contents of a packet: RPC messages, and an object section as the last one. Its head
-    /// and the numbers of its lists are ignored.
+    /// Adds the contents of a packet: RPC messages, and optionally an object section at the end.
+    /// The packet's header and the numbers of its lists are ignored.
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
         self.half.open_relay()?;
         let SendHalf { role: Role::Relay(relay), lanes, .. } = &mut self.half else {
@@ -171,10 +171,10 @@ impl Sender {
     /// [`News::Lost`](super::News::Lost) reports the outcome later.
     ///
     /// # Errors
-    /// [`SendError::Encode`], if it is not a section or does not fit into a packet;
-    /// [`SendError::QueueFull`], if too much is queued or unacknowledged: retry after the next
-    /// delivery or loss. [`SendError::NotEstablished`], which on a server includes the time until
-    /// the client has acknowledged something. [`SendError::Role`] and [`SendError::Closed`].
+    /// [`SendError::Encode`] if this is not a section or does not fit into a packet.
+    /// [`SendError::QueueFull`] if too much is queued or unacknowledged; retry after the next
+    /// delivery or loss. [`SendError::NotEstablished`], on a server also until the client has
+    /// acknowledged something. [`SendError::Role`] and [`SendError::Closed`].
     pub fn send_objects(
         &mut self,
         section: &[u8],
@@ -208,8 +208,8 @@ impl Sender {
         self.endpoint()?.reset()
     }
 
-    /// Whether the other side has acknowledged a packet, which proves that it receives what is
-    /// sent to its address (clients and servers).
+    /// Whether the other side has acknowledged a packet, which proves that it receives packets sent
+    /// to its address (clients and servers).
     #[must_use]
     pub fn is_confirmed(&self) -> bool {
         match &self.half.role {
@@ -218,7 +218,7 @@ impl Sender {
         }
     }
 
-    /// How many bytes of RPC messages are not acknowledged.
+    /// The number of unacknowledged bytes of RPC messages.
     #[must_use]
     pub fn unacknowledged_bytes(&self) -> usize {
         match &self.half.role {

@@ -16,9 +16,10 @@ pub(super) struct SentPackets {
     /// The newest acknowledged packet; initially, the last one that needs no acknowledgement.
     highest: u64,
     times: RoundTrips,
-    /// How many of the packets in flight carry RPC messages.
+    /// The number of packets in flight that carry RPC messages.
     rpc_packets: usize,
-    /// How many of the last packets have been sent since the driver's last input.
+    /// The number of packets sent since the driver's last input; they are the last ones in the
+    /// list.
     fresh: usize,
     /// Object packets that count as lost, by number. Their acknowledgements may still arrive.
     lost: VecDeque<u64>,
@@ -52,7 +53,7 @@ pub(super) struct Fate {
 pub(super) enum Outcome {
     Arrived,
     Lost,
-    /// It counted as lost, but arrived.
+    /// It counted as lost but arrived after all.
     Late,
 }
 
@@ -61,12 +62,12 @@ pub(super) enum Outcome {
 struct RoundTrips {
     smooth: Option<Duration>,
     variation: Duration,
-    /// How many times in a row no acknowledgement arrived in time.
+    /// The number of consecutive times that no acknowledgement arrived in time.
     backoff: u32,
 }
 
 impl SentPackets {
-    /// Tracks a sent packet. A driver passes no time when it sends, so the next
+    /// Tracks a sent packet. A driver does not pass the time when it sends, so the next
     /// [`set_now`](Self::set_now) sets the exact send time.
     pub(super) fn send(&mut self, number: u64, at: Duration, cargo: Cargo) {
         self.fresh += 1;
@@ -143,17 +144,17 @@ impl SentPackets {
         self.lost.clear();
     }
 
-    /// When the next packet is given up.
+    /// When the next packet will be given up.
     pub(super) fn deadline(&self, config: &Common) -> Option<Duration> {
         Some(self.sent.front()?.at.saturating_add(self.times.patience(config)))
     }
 
-    /// How long to wait for an answer.
+    /// How long to wait for an acknowledgement.
     pub(super) fn patience(&self, config: &Common) -> Duration {
         self.times.patience(config)
     }
 
-    /// How many packets with RPC messages are in flight.
+    /// The number of packets with RPC messages in flight.
     pub(super) fn rpc_packets(&self) -> usize {
         self.rpc_packets
     }
@@ -245,7 +246,7 @@ mod tests {
         assert!(sent_packets.is_empty() && fates.iter().all(|fate| fate.outcome == Outcome::Lost));
         sent_packets.send(4110, now, Cargo::Objects);
         sent_packets.set_now(now);
-        // After a time-out, the next packet gets twice as long.
+        // After a timeout, the next packet is allowed twice the time.
         assert_eq!(sent_packets.deadline(&config), Some(now + Duration::from_millis(400)));
     }
 
@@ -263,7 +264,7 @@ mod tests {
         }
         let seen: Vec<_> = fates.drain(..).map(|fate| (fate.number.0, fate.outcome)).collect();
         assert_eq!(seen, [(9, Outcome::Late), (7, Outcome::Late)]);
-        // By then, another packet may have its number.
+        // By then, another packet may have the same number.
         sent_packets.acknowledge(Duration::ZERO, word(2_052, 1), 2_053, &mut fates);
         sent_packets.acknowledge(Duration::ZERO, word(4, 1), 2_053, &mut fates);
         sent_packets.acknowledge(Duration::ZERO, word(5, 1), 2_053, &mut fates);

@@ -36,7 +36,7 @@ impl Stream {
         if !head.flags.contains(RccFlags::Reset) {
             let is_repeated = self.window.contains(number) && !self.missing.is_later(time);
             if !is_repeated && self.missing.is_after_long_hole(number, time) {
-                // The window cannot reach back past the hole.
+                // The window cannot look back past the hole.
                 self.window = ReceiveWindow::default();
             }
             let is_new = self.window.note(number);

@@ -1,6 +1,6 @@
-//! The length and the CRC that start every encrypted text, on both channels.
+//! The length and the CRC at the start of every encrypted text, on both channels.
 
-/// The number of bytes of CRC, length and time, which the length does not include.
+/// The total size of CRC, length and time, which the length field does not include.
 pub(crate) const UNCOUNTED_BYTES: usize = 10;
 
 /// Whether the length field matches decrypted bytes that still have their padding. If so, the key

@@ -46,8 +46,9 @@ impl SessionKey {
         &self.bytes
     }
 
-    /// Encrypts a packet as a datagram: 01, the initialisation vector, the packet with PKCS#7
-    /// padding. Each datagram needs its own random vector; see [`IvSource`](super::IvSource).
+    /// Encrypts a packet as a datagram: 01, the initialisation vector, then the encrypted packet
+    /// with PKCS#7 padding. Each datagram needs its own random vector; see
+    /// [`IvSource`](super::IvSource).
     #[must_use]
     pub fn seal_datagram(&self, iv: &[u8; BLOCK_BYTES], packet: &[u8]) -> Vec<u8> {
         let mut datagram = Vec::with_capacity(sealed_bytes(packet.len()));
@@ -73,7 +74,7 @@ impl SessionKey {
         }
     }
 
-    /// Decrypts a packet or a margin message: removes the padding, and checks the length and the
+    /// Decrypts a packet or a margin message, removes the padding, and checks the length and the
     /// CRC at the start.
     pub fn open(&self, iv: &[u8; BLOCK_BYTES], sealed: &[u8]) -> Result<Vec<u8>, Unopened> {
         let mut plain = core::mem::take(&mut *self.open_blocks(iv, sealed)?);
@@ -89,8 +90,8 @@ impl SessionKey {
         }
     }
 
-    /// Encrypts whole blocks of 16 bytes: CBC without padding. Bytes after the last whole block are
-    /// not encrypted.
+    /// Encrypts whole blocks of 16 bytes in CBC mode without padding. Bytes after the last whole
+    /// block are not encrypted.
     #[must_use]
     pub fn seal_blocks(&self, iv: &[u8; BLOCK_BYTES], plain: &[u8]) -> Vec<u8> {
         let mut sealed = plain.to_vec();
@@ -103,8 +104,7 @@ impl SessionKey {
         sealed
     }
 
-    /// Decrypts what [`seal_blocks`](Self::seal_blocks) encrypted. Nothing shows whether the key
-    /// was right.
+    /// Decrypts what [`seal_blocks`](Self::seal_blocks) encrypted. A wrong key goes undetected.
     ///
     /// # Errors
     /// [`Unopened::NoBlocks`].
@@ -126,7 +126,7 @@ impl SessionKey {
         Ok(plain)
     }
 
-    /// Encrypts a single block: CBC with a zero initialisation vector and no padding.
+    /// Encrypts a single block in CBC mode, with a zero initialisation vector and no padding.
     #[must_use]
     pub fn seal_block(&self, block: &[u8; BLOCK_BYTES]) -> [u8; BLOCK_BYTES] {
         let mut block = *block;
@@ -161,7 +161,7 @@ pub enum Unopened {
     },
     /// Neither the padding nor the length field is valid, so the bytes were encrypted with another
     /// key. Damage to the first block or to the initialisation vector can look the same, because it
-    /// hits the length field.
+    /// corrupts the length field.
     OtherKey,
     /// The key is right, but the padding or the CRC is not.
     Damaged,

@@ -70,8 +70,8 @@ impl KeyFile {
         file.close(Self::new(sessions))
     }
 
-    /// Appends the sessions of another file. A recording can contain a key twice: first without an
-    /// ID, which was not known yet, and then with it. In that case, only the session with the ID is
+    /// Appends the sessions of another file. A recording can contain a key twice: first without its
+    /// ID, which was still unknown, and then with it. In that case, only the session with the ID is
     /// kept.
     pub fn merge(&mut self, other: Self) {
         let mut sessions: Vec<KnownSession> = Vec::new();
@@ -199,7 +199,7 @@ impl File<'_> {
         }
         let message = format!("unknown key {}; allowed: {}", key.get_ref(), known.join(", "));
         let error = self.source.error(key.span(), message);
-        // For names this short, only those with the same letters are similar.
+        // Names this short are similar only if they consist of the same letters.
         let letters = |name: &str| {
             let mut letters = name.to_lowercase().into_bytes();
             letters.sort_unstable();

@@ -34,7 +34,7 @@ impl Random {
         bytes
     }
 
-    /// The generator, for the primitives that take one.
+    /// The underlying generator, for primitives that take one.
     pub(super) fn generator(&mut self) -> &mut ChaCha20Rng {
         &mut self.0
     }

@@ -74,8 +74,8 @@ impl KeyUse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RsaError {
-    /// A blob cannot be decrypted. The reason is deliberately not stated: an attacker could learn
-    /// from it.
+    /// A blob cannot be decrypted. The reason is deliberately not stated, because an attacker could
+    /// learn from it.
     #[error("the blob cannot be decrypted with this key")]
     Undecryptable,
     /// The text does not fit into a blob.
@@ -102,7 +102,7 @@ pub enum RsaError {
     Invalid,
 }
 
-/// A public key of the game, with exponent 17.
+/// One of the game's public keys, with exponent 17.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicKey {
     key: rsa::PublicKey,
@@ -172,7 +172,7 @@ impl PublicKey {
     }
 }
 
-/// A private key of the game. It is wiped on drop, and `Debug` never shows it.
+/// One of the game's private keys. It is wiped on drop, and `Debug` never shows it.
 #[derive(Clone)]
 pub struct PrivateKey {
     key: rsa::PrivateKey,
@@ -267,14 +267,15 @@ impl PrivateKey {
     /// Signs a message. The signature is as long as the modulus.
     ///
     /// # Errors
-    /// None in practice; [`RsaError::Invalid`] if the key contradicts itself.
+    /// None in practice; [`RsaError::Invalid`] if the key is inconsistent.
     pub fn sign(&self, message: &[u8], random: &mut Random) -> Result<Vec<u8>, RsaError> {
         let signature = self.key.pkcs1v15_sign_with_rng::<Md5, _>(random.generator(), message);
         signature.map_err(|_| RsaError::Invalid)
     }
 }
 
-/// The factors of a modulus, from both exponents. `None` if the exponents do not belong to it.
+/// The factors of a modulus, computed from both exponents. `None` if the exponents do not belong to
+/// it.
 ///
 /// For every base b, b^(e*d - 1) is 1. Writing e*d - 1 as r * 2^t, squaring b^r repeatedly yields 1
 /// at some point. For half of all bases, there is a number before the first 1, and it is not -1. Its

@@ -1,9 +1,9 @@
 //! Twofish with 128-bit keys. For compatibility only: its table lookups, and so its timing, depend
 //! on the key and the data.
 //!
-//! The whole key goes into four tables ("full keying" in its authors' terms), which makes a block
-//! about fifty times faster than computing the substitutions each time. That is worth 4 KiB for a
-//! key that is used for a whole session.
+//! The whole key goes into four tables ("full keying" in its authors' terms), which makes
+//! encrypting a block about fifty times faster than computing the substitutions each time. That is
+//! worth 4 KiB for a key that is used for a whole session.
 
 use core::fmt;
 
@@ -19,7 +19,7 @@ const ROUNDS: usize = 16;
 pub(super) struct Twofish {
     /// The contribution of each byte of a word to `g`.
     tables: Box<[[u32; 256]; 4]>,
-    /// For whitening, then two for each round.
+    /// The subkeys for whitening, then two for each round.
     subkeys: [u32; 8 + 2 * ROUNDS],
 }
 
@@ -124,7 +124,7 @@ fn mixed([a, b, c, d]: [u32; 4], [w, x, y, z]: [u32; 4]) -> [u32; 4] {
     [a ^ w, b ^ x, c ^ y, d ^ z]
 }
 
-/// The function h of a word of four equal bytes.
+/// The function h, applied to a word of four equal bytes.
 fn h(byte: u8, keys: [u32; 2]) -> u32 {
     (0..4).fold(0, |sum, position| sum ^ column(position, substitute(position, byte, keys)))
 }

@@ -1,4 +1,4 @@
-//! Private keys in the forms that servers of the game use.
+//! Private keys in the formats that the game's servers use.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -11,15 +11,15 @@ use crate::crypt::{EXPONENT, KeyUse, PrivateKey, RsaError};
 /// The maximum size of a file with a private key. A signing key takes less than 2 KiB.
 pub const MAX_PRIVATE_KEY_BYTES: usize = 16 * 1024;
 
-/// Why a file with a private key cannot be used. The file, or the operator who chose it, is at
-/// fault.
+/// Why a file with a private key cannot be used. The fault lies with the file, or with the operator
+/// who chose it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PrivateKeyError {
     /// The file is longer than [`MAX_PRIVATE_KEY_BYTES`].
     #[error("a private key cannot have {0} bytes; the limit is {MAX_PRIVATE_KEY_BYTES}")]
     TooLong(usize),
-    /// The file has none of the known forms.
+    /// The file is in none of the known formats.
     #[error("not a private key; supply PKCS#8 as DER or PEM, PKCS#1 as PEM, or RSAKeyValue XML")]
     Form,
     /// The key is protected by a password.
@@ -39,7 +39,7 @@ pub enum PrivateKeyError {
     Key(#[from] RsaError),
 }
 
-/// Parses a private key for this purpose. The form is recognised from the contents.
+/// Parses a private key for this purpose. The format is recognised from the contents.
 ///
 /// # Errors
 /// See [`PrivateKeyError`].
@@ -63,7 +63,7 @@ pub fn parse_private_key(purpose: KeyUse, file: &[u8]) -> Result<PrivateKey, Pri
 /// Formats a private key as PKCS#8 PEM.
 ///
 /// # Errors
-/// None in practice; [`RsaError::Invalid`] if the key contradicts itself.
+/// None in practice; [`RsaError::Invalid`] if the key is inconsistent.
 pub fn format_private_key(key: &PrivateKey) -> Result<Zeroizing<String>, RsaError> {
     key.inner().to_pkcs8_pem(LineEnding::LF).map_err(|_| RsaError::Invalid)
 }

@@ -6,10 +6,10 @@ use worldwire_core::{Error, Field, Reader, Result, Sampler, Trace, Value, Writer
 #[cfg(feature = "login")]
 use crate::crypt::{EXPONENT, KeyUse, PrivateKey, PublicKey, Random, RsaError};
 
-/// The DER head of an integer with 129 bytes, and its first byte, 0: the next one has its top bit
-/// set.
+/// The DER header of a 129-byte integer, and the integer's first byte: 0, because the top bit of
+/// the next byte is set.
 const MODULUS_HEAD: [u8; 4] = [2, 0x81, 0x81, 0];
-/// The DER head of an integer with one byte.
+/// The DER header of a one-byte integer.
 const EXPONENT_HEAD: [u8; 2] = [2, 1];
 
 /// The server's public key, signed by the signing key whose modulus the client program contains: 396
@@ -40,7 +40,7 @@ impl PublicKeyFile {
     /// Reads the file.
     ///
     /// # Errors
-    /// Incomplete; malformed if a head differs.
+    /// Incomplete; malformed if a DER header differs.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'_, T>) -> Result<Self> {
         let key_id = reader.shown(
             "keyId",
@@ -98,7 +98,7 @@ impl PublicKeyFile {
     /// Signs a server key.
     ///
     /// # Errors
-    /// [`RsaError::Size`] for keys with another purpose.
+    /// [`RsaError::Size`] for a key with a different purpose.
     pub fn sign(
         key_id: u32,
         server: &PublicKey,
@@ -122,7 +122,7 @@ impl PublicKeyFile {
     /// The key.
     ///
     /// # Errors
-    /// [`RsaError::Exponent`], or those of [`PublicKey::new`].
+    /// [`RsaError::Exponent`], or the errors of [`PublicKey::new`].
     pub fn key(&self) -> Result<PublicKey, RsaError> {
         if u16::from(self.exponent) != EXPONENT {
             return Err(RsaError::Exponent);

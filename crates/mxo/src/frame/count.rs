@@ -4,12 +4,12 @@ use super::sequence::{SEQUENCE_NUMBERS, SequenceNumber};
 use super::window::MAX_ACK_AGE;
 
 /// Extends one side's 12-bit packet numbers to a running count, so that any two packets can be
-/// compared. For observers, which may miss any number of packets.
+/// compared. Used by observers, which may miss any number of packets.
 ///
-/// A number up to 2048 ahead of the newest one is newer, and one up to [`MAX_ACK_AGE`] below it is
+/// A number up to 2048 above the newest one is newer, and one up to [`MAX_ACK_AGE`] below it is
 /// late. For any other number, the sender's clock decides: a packet that was not sent before the
-/// newest one is newer, and more than 2047 packets before it are missing. A gap of more
-/// than 4030 packets goes unnoticed.
+/// newest one is newer, and more than 2047 packets before it are missing. A gap of more than 4030
+/// packets goes unnoticed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PacketCount {
     newest: Option<Newest>,
@@ -45,7 +45,7 @@ impl PacketCount {
     /// The count of a packet that was sent at this time.
     pub(crate) fn of(self, number: SequenceNumber, time: u32) -> u64 {
         const ROUND: u64 = SEQUENCE_NUMBERS as u64;
-        // Start one round up, so that packets older than the first one still get a count.
+        // Start one round higher, so that packets older than the first can still be counted.
         let Some(newest) = self.newest else { return ROUND + u64::from(number.get()) };
         let last = SequenceNumber::of(newest.count);
         let behind = last.ahead_of(number);

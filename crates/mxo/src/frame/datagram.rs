@@ -47,8 +47,8 @@ impl<'d> Datagram<'d> {
         Sealed::decode(reader).map(Self::Sealed)
     }
 
-    /// Reads a datagram as [`decode`](Self::decode) does and shows the decrypted bytes in a
-    /// separate layer. Returns the packet, if it is one.
+    /// Reads a datagram like [`decode`](Self::decode), and shows the decrypted bytes in a separate
+    /// layer. Returns the packet, if it is one.
     pub fn decode_opened<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         key: &SessionKey,

@@ -6,8 +6,8 @@ use super::count::PacketCount;
 use super::sequence::{MAX_NEWER, SequenceNumber};
 use super::window::MAX_ACK_AGE;
 
-/// The packet numbers that were skipped. Late packets are removed again, until a number is too old
-/// to be expected.
+/// The packet numbers that were skipped. A late packet's number is removed again, unless it is too
+/// old to be expected.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Missing {
     packets: PacketCount,
@@ -15,7 +15,7 @@ pub(crate) struct Missing {
     runs: VecDeque<(u64, u64)>,
 }
 
-/// The maximum number of runs. Beyond it, the two oldest become one.
+/// The maximum number of runs. Beyond it, the two oldest are merged.
 const MAX_RUNS: usize = 1_024;
 const _: () = assert!(MAX_ACK_AGE < MAX_NEWER, "else a late packet counts as a newer one");
 
@@ -86,7 +86,7 @@ impl Missing {
         true
     }
 
-    /// Forgets packets that are this old.
+    /// Forgets packets that are at least this old.
     pub(crate) fn forget_before(&mut self, count: u64) {
         while self.runs.front().is_some_and(|run| run.1 < count) {
             self.runs.pop_front();

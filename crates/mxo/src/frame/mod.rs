@@ -5,8 +5,8 @@
 //! | 00 | [`Plain`]: hello, answer, ping |
 //! | 01 | [`Sealed`]: an initialisation vector, and a [`Packet`] that is encrypted |
 //!
-//! Numbers are little-endian, except for the sequence word, numbers and lengths of RPC messages,
-//! and the lengths of [TCP frames](TcpFrame).
+//! Numbers are little-endian, except for the sequence word, the numbers and lengths of RPC
+//! messages, and the lengths of [TCP frames](TcpFrame).
 
 mod count;
 mod datagram;

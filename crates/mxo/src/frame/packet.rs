@@ -53,7 +53,7 @@ pub struct Packet<'d> {
     pub sections: Vec<Section<'d>>,
 }
 
-/// Number of bytes before the RCC flags.
+/// The number of bytes before the RCC flags.
 pub(crate) const HEAD_BYTES: usize = 14;
 /// The fields before the sections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ impl<'d> Packet<'d> {
     }
 
     /// Reads a packet to the end of the input. `measure` returns how many of the given bytes an
-    /// object section takes, so that the sections after it can be read too.
+    /// object section takes, so that the sections after it can be read, too.
     pub fn decode_measured<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         from: Option<Side>,
@@ -130,8 +130,8 @@ impl<'d> Packet<'d> {
     }
 
     /// Like [`decode_measured`](Self::decode_measured), but for observers: RPC lists that cannot be
-    /// read are kept as bytes, together with everything after them. [`Section::rpc_fault`] says
-    /// what is wrong with them.
+    /// read are kept as bytes, together with everything after them. [`Section::rpc_fault`] states
+    /// the problem.
     pub fn decode_lenient<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         from: Option<Side>,
@@ -164,8 +164,8 @@ impl<'d> Packet<'d> {
     /// Writes the packet, with its length and CRC.
     ///
     /// # Errors
-    /// A value error if the flags do not match the simulation's time, or a section's content does
-    /// not match its kind; limit errors for RPC lists and the length.
+    /// A value error if the flags do not match the simulation's time, or if a section's content
+    /// does not match its kind; limit errors for RPC lists and the length.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         if self.flags.contains(RccFlags::SimTime) != self.sim_time.is_some() {
             let found = if self.sim_time.is_some() { "a time" } else { "none" };
@@ -195,8 +195,8 @@ impl<'d> Packet<'d> {
     /// and CRC are recomputed.
     ///
     /// Parts that a [relay](crate::connection::Sender#additions-of-a-relay) ignores in a packet to
-    /// be added can be omitted: the time, the sequence word and the numbers of RPC lists, which are
-    /// then 0, and the flags, which are then [`RccFlags::Always`].
+    /// be added can be omitted: the time, the sequence word and the numbers of RPC lists, which
+    /// then default to 0, and the flags, which default to [`RccFlags::Always`].
     pub fn from_json<'j>(
         json: impl Into<Given<'j>>,
         from: Option<Side>,

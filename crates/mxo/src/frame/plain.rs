@@ -23,7 +23,8 @@ pub enum Plain<'d> {
     Answer,
     /// A keep-alive; the server returns it unchanged.
     ///
-    /// Unverified: that only clients send it. Here, servers never do, and clients do not return it.
+    /// Unverified: that only clients send it. In this crate, servers never send one of their own,
+    /// and clients do not return one.
     Ping(u32),
     /// An unknown packet, including its first byte.
     Other(Cow<'d, [u8]>),
@@ -88,7 +89,8 @@ impl<'d> Plain<'d> {
     /// Writes the packet.
     ///
     /// # Errors
-    /// A value error if an [`Other`](Self::Other) does not begin with 0, or is of a known kind.
+    /// A value error if an [`Other`](Self::Other) does not begin with 0 or has the layout of a
+    /// known kind.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         match self {
             Self::Hello(hello) => {

@@ -9,7 +9,7 @@ use worldwire_core::{
 
 use crate::rpc;
 
-/// The maximum size of a message in bytes: its length has 15 bits.
+/// The maximum size of a message in bytes: the length field has 15 bits.
 pub const MAX_RPC_BYTES: usize = 0x7fff;
 
 /// Consecutively numbered messages. If a packet is not acknowledged, its messages are sent again, in
@@ -44,9 +44,9 @@ pub struct RpcMessage<'d> {
     pub body: Cow<'d, [u8]>,
 }
 
-/// The opcode, without data, with which this project's clients announce that they are leaving. Its
-/// server then removes the character immediately. The game is not known to have such a message: its
-/// clients just stop sending.
+/// The opcode, without data, with which this project's clients announce that they are leaving. This
+/// project's server then removes the character immediately. The game is not known to have such a
+/// message: its clients just stop sending.
 pub const LEAVE: u16 = 0xffff;
 
 /// The known names of opcodes sent by clients.
@@ -116,7 +116,7 @@ pub(crate) fn rpc_names(from: Option<Side>) -> &'static Names {
     }
 }
 
-/// Reads the lists of a section, after its ID: a count, and that many lists.
+/// Reads the lists of a section, after its ID: the number of lists, then the lists.
 pub(crate) fn decode_lists<'d, 'n, T: Trace<'n>>(
     reader: &mut Reader<'d, T>,
     from: Option<Side>,
@@ -225,7 +225,7 @@ pub(super) fn list<R>(json: Given<'_>, read: impl Fn(Given<'_>) -> Result<R>) ->
 }
 
 impl<'d> RpcMessage<'d> {
-    /// A message with this opcode: below 0x80, or from 0x8000.
+    /// A message with this opcode, which is below 0x80 or at least 0x8000.
     #[must_use]
     pub fn new(opcode: u16, data: &[u8]) -> RpcMessage<'static> {
         let mut body = Vec::with_capacity(2 + data.len());
@@ -314,7 +314,7 @@ impl<'d> RpcMessage<'d> {
         Ok(())
     }
 
-    /// Reads the message from JSON. Opcodes have the names that the sending side uses.
+    /// Reads the message from JSON. Opcodes are named as for the sending side.
     pub fn from_json(json: Given<'_>, from: Option<Side>) -> Result<RpcMessage<'static>> {
         let mut fields = FieldsOf::new(json)?;
         let is_long = is_long_in_json(&mut fields);
@@ -383,8 +383,8 @@ fn push_opcode(opcode: u16, body: &mut Vec<u8>) {
     }
 }
 
-/// Reads a length of one or two bytes, and whether it has two although one would be enough. Such a
-/// length is shown as `longLength`.
+/// Reads a length of one or two bytes, and whether it takes two although one would be enough. Such
+/// a length is shown as `longLength`.
 pub(crate) fn decode_length<'d, 'n, T: Trace<'n>>(
     reader: &mut Reader<'d, T>,
 ) -> Result<(usize, bool)> {

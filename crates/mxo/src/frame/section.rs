@@ -20,9 +20,9 @@ use super::rpc::{
 /// | 04 | both | [RPC lists](Self::Rpc): reliable messages in order |
 /// | 05 | client | unknown: `05 02 0c 00 00` was seen |
 ///
-/// Sections have no length field. RPC lists contain their own end. The end of objects follows only
-/// from their tables: see [`Measure`]. The length of an unknown section cannot be determined, so it
-/// takes the rest of the packet.
+/// Sections have no length field. The end of RPC lists follows from their contents. The end of
+/// objects can be determined only with the tables of their classes: see [`Measure`]. The length of
+/// an unknown section cannot be determined, so it takes the rest of the packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Section<'d> {
     /// 03: views of objects, without the ID and with the terminator.
@@ -52,9 +52,9 @@ pub static SECTIONS: Names = Names::fixed(&[(3, "Objects"), (4, "Rpc"), (5, "Unk
 /// This requires the views of the connection and the layouts of their classes. [`ToTheEnd`] does
 /// without them and takes the rest of the packet.
 pub trait Measure: fmt::Debug + Send + Sync {
-    /// How many of these bytes belong to the object section. `bytes` start after its ID and extend
-    /// to the end of the packet. Called once for each section, in order of arrival, so that it can
-    /// follow the creates and deletes of views.
+    /// The number of these bytes that belong to the object section. `bytes` start after its ID and
+    /// extend to the end of the packet. Called once for each section, in order of arrival, so that
+    /// it can follow the creates and deletes of views.
     ///
     /// # Errors
     /// Any error of the section. A client or server then refuses the packet and does not acknowledge
@@ -63,7 +63,7 @@ pub trait Measure: fmt::Debug + Send + Sync {
 }
 
 /// Takes the rest of the packet as the object section. Correct for peers that put nothing after it,
-/// such as the machines in this crate.
+/// such as the state machines in this crate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ToTheEnd;
 

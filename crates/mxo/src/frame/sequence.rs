@@ -54,13 +54,13 @@ impl SequenceNumber {
         Self::new(self.0 + SEQUENCE_NUMBERS - by % SEQUENCE_NUMBERS)
     }
 
-    /// How far it is ahead of another, modulo 4096.
+    /// How far it is ahead of another number, modulo 4096.
     #[must_use]
     pub const fn ahead_of(self, other: Self) -> u16 {
         (self.0 + SEQUENCE_NUMBERS - other.0) % SEQUENCE_NUMBERS
     }
 
-    /// Whether it is 1 to 2048 ahead of another.
+    /// Whether it is 1 to 2048 ahead of another number.
     #[must_use]
     pub const fn is_newer_than(self, other: Self) -> bool {
         matches!(self.ahead_of(other), 1..=MAX_NEWER)
@@ -82,7 +82,7 @@ scalar! {
 }
 
 impl AckBits {
-    /// Bit 7.
+    /// Bit 7, which asks for more packets or acknowledgements.
     pub const REQUEST_MORE: u8 = 0x80;
 
     /// The packets it acknowledges, newest first.
@@ -109,7 +109,7 @@ pub struct SequenceWord {
 }
 
 impl SequenceWord {
-    /// Reads the bytes.
+    /// Reads the word from its bytes.
     #[must_use]
     pub const fn from_bytes([acks, remote, both, local]: [u8; 4]) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl SequenceWord {
         }
     }
 
-    /// The bytes.
+    /// The bytes of the word.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 4] {
         let numbers = u32::from(self.remote.0) << 12 | u32::from(self.local.0);

@@ -12,7 +12,7 @@ use crate::crypt::{BLOCK_BYTES, SessionKey};
 /// A TCP channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Channel {
-    /// Accounts, worlds, characters; port 11000. Only single fields are encrypted.
+    /// Accounts, worlds, characters; port 11000. Only individual fields are encrypted.
     Auth,
     /// Sessions and characters of a world; port 10000. Most bodies are encrypted.
     Margin,
@@ -88,13 +88,14 @@ impl<'d> TcpFrame<'d> {
 
 /// The body of a margin message: plain or encrypted.
 ///
-/// Opcodes 1 to 5 followed by the number 3 are plain: certificates, and the challenge before there
-/// is a key. Everything else is an initialisation vector and encrypted blocks.
+/// Bodies with opcodes 1 to 5 followed by the number 3 are plain: certificates and the challenge,
+/// which are exchanged before there is a key. Every other body is an initialisation vector followed
+/// by encrypted blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MarginFrame<'d> {
     /// Opcode and data.
     Plain(Cow<'d, [u8]>),
-    /// Encrypted.
+    /// An encrypted body.
     Sealed {
         /// The initialisation vector.
         iv: [u8; BLOCK_BYTES],

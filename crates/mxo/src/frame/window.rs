@@ -4,9 +4,10 @@ use super::sequence::{ACK_BITS, AckBits, MAX_NEWER, SEQUENCE_NUMBERS, SequenceNu
 
 /// The packets received from one side: detects duplicates, and composes the acknowledgements.
 ///
-/// It covers the last 2048 numbers, as many as 12 bits can distinguish. One word acknowledges at
-/// most seven consecutive packets. [`acknowledge`](Self::acknowledge) therefore begins with the
-/// packet that has waited longest, so that every packet is acknowledged in some word.
+/// It covers the last 2048 numbers, beyond which 12 bits cannot distinguish older numbers from
+/// newer ones. One word acknowledges at most seven consecutive packets.
+/// [`acknowledge`](Self::acknowledge) therefore begins with the packet that has waited longest, so
+/// that every packet is acknowledged in some word.
 ///
 /// ```
 /// use worldwire_mxo::frame::{ReceiveWindow, SequenceNumber};
@@ -23,14 +24,15 @@ pub struct ReceiveWindow {
     newest: Option<SequenceNumber>,
     /// The first number after a sequence reset; packets before it are ignored.
     floor: Option<SequenceNumber>,
-    /// A bit for every number; valid for the newest one and those before it.
+    /// One bit per number, valid for the newest number and those before it.
     seen: Box<[u64; WORDS]>,
     /// Received but not yet acknowledged, in order of arrival.
     waiting: Vec<SequenceNumber>,
 }
 
 const WORDS: usize = (SEQUENCE_NUMBERS / 64) as usize;
-/// Maximum number of packets awaiting acknowledgement. Connections acknowledge long before that.
+/// The maximum number of packets awaiting acknowledgement. Connections acknowledge long before
+/// that.
 const MAX_WAITING: usize = 256;
 
 impl Default for ReceiveWindow {
@@ -63,7 +65,7 @@ impl ReceiveWindow {
     pub fn note(&mut self, number: SequenceNumber) -> bool {
         match self.newest {
             Some(newest) if number.is_newer_than(newest) => {
-                // These bits are left over from the last round.
+                // These bits are left over from the previous round.
                 for step in 1..=number.ahead_of(newest) {
                     self.set(SequenceNumber::new(newest.get() + step), false);
                 }
@@ -109,7 +111,8 @@ impl ReceiveWindow {
         words
     }
 
-    /// The next word's `remote` and bits. The packets that it covers count as acknowledged.
+    /// The next word's `remote` and bits. From then on, the packets it covers count as
+    /// acknowledged.
     pub fn acknowledge(&mut self) -> (SequenceNumber, AckBits) {
         let Some(newest) = self.newest else { return Default::default() };
         let remote = next_remote(&self.waiting).unwrap_or(newest);
@@ -135,12 +138,12 @@ impl ReceiveWindow {
     }
 }
 
-/// Maximum distance from the newest packet at which a packet's acknowledgements are used. Those of
-/// older packets may refer to the previous round of numbers.
+/// The maximum distance from the newest packet at which a packet's acknowledgements are used. Those
+/// of older packets may refer to the previous round of numbers.
 pub(crate) const MAX_ACK_AGE: u16 = 64;
 const _: () = assert!(MAX_ACK_AGE < MAX_NEWER, "else they are newer");
 
-/// The newest number that one word can cover together with the one that has waited longest.
+/// The newest number that one word can cover together with the number that has waited longest.
 fn next_remote(waiting: &[SequenceNumber]) -> Option<SequenceNumber> {
     let first = *waiting.first()?;
     let covered = waiting.iter().filter(|number| number.ahead_of(first) < ACK_BITS);

@@ -135,7 +135,7 @@ fn drive(role: Role, data: &[u8]) -> Statistics {
     seen
 }
 
-/// A packet as a list of operations contains it: 01, a byte for the vector, and the contents.
+/// A packet in the form used in lists of operations: 01, a byte for the vector, and the contents.
 fn operation(number: u16, flags: RccFlags, acked: u16, sections: Vec<Section<'_>>) -> Vec<u8> {
     let sequence = SequenceWord {
         acks: crate::frame::AckBits(0x7f),

@@ -20,7 +20,7 @@ pub(super) const TARGETS: &[Target] = &[
     Target { name: "mxo_private_key", run: private_key, seeds: private_keys },
 ];
 
-/// The first byte selects channel and sender.
+/// The first byte selects the channel and the sender.
 fn login(data: &[u8]) {
     let (first, data) = data.split_first().unwrap_or((&0, data));
     let channel = if first & 1 == 0 { Channel::Auth } else { Channel::Margin };
@@ -28,7 +28,7 @@ fn login(data: &[u8]) {
     super::wire::keeps!(data, |reader| LoginMessage::decode(reader, channel, from), |json| {
         LoginMessage::from_json(json, channel, from)
     });
-    // An observer must show any message that a peer accepts as the same message.
+    // If a peer accepts a message, an observer must show the same message.
     if let Ok(message) = LoginMessage::decode_strictly(data, channel, from) {
         assert_eq!(encoded(|writer| message.encode(writer)).ok().as_deref(), Some(data));
     }

@@ -1,4 +1,4 @@
-//! The login machines under arbitrary messages and bytes.
+//! The login state machines, fed arbitrary messages and bytes.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -171,8 +171,8 @@ fn body(message: &LoginMessage<'_>) -> Vec<u8> {
     encoded(|writer| message.encode(writer)).expect("a message that a machine sends")
 }
 
-/// The first byte selects the machine; messages follow, each after its length. Whatever a machine
-/// sends must be readable by the other side.
+/// The first byte selects the machine; messages follow, each preceded by its length. The other side
+/// must be able to read whatever a machine sends.
 fn machines(data: &[u8]) {
     let (choice, data) = data.split_first().unwrap_or((&0, data));
     let (channel, from) = match choice % 4 {
@@ -219,7 +219,7 @@ fn machines(data: &[u8]) {
     }
 }
 
-/// Messages, each after a length of two bytes.
+/// Messages, each preceded by a two-byte length.
 fn messages(mut data: &[u8]) -> Vec<&[u8]> {
     let mut found = Vec::new();
     while let Some((length, rest)) = data.split_first_chunk()
@@ -246,7 +246,8 @@ fn conversations() -> Vec<Vec<u8>> {
     (0..).zip(all.iter().flatten()).map(|(choice, bodies)| join(choice, bodies)).collect()
 }
 
-/// The first byte selects channel, side and key; the rest arrives in two parts, cut anywhere.
+/// The first byte selects the channel, side and key; the rest arrives in two parts, split at any
+/// point.
 fn connection(data: &[u8]) {
     let Some(([choice, cut], data)) = data.split_first_chunk() else { return };
     let channel = if choice & 1 == 0 { Channel::Auth } else { Channel::Margin };

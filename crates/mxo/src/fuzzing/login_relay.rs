@@ -17,8 +17,8 @@ use crate::login::{
     LoginConnection, LoginKeys, LoginMessage, LoginRelayConfig, LoginSender, OwnLoginKeys,
 };
 
-/// The target in this file. The first byte selects the channel of changed and added messages, and the
-/// keys of the relay. Bytes after the [`MARK`] are a message to encrypt.
+/// The target in this file. The first byte selects the channel of changed and added messages, and
+/// the relay's keys. Bytes after the [`MARK`] are a message to encrypt.
 pub(super) const TARGETS: &[Target] =
     &[Target { name: "mxo_login_relay", run: |data| _ = drive(data), seeds }];
 
@@ -68,7 +68,8 @@ impl Family for Run {
     }
 
     fn wire(&mut self, _: Side, bytes: &mut Vec<u8>) {
-        // An encrypted message without any bytes passes a relay, although no other piece is empty.
+        // An encrypted message without any bytes passes through a relay, although no other piece is
+        // empty.
         if let Some(body) = bytes.strip_prefix(MARK).filter(|body| !body.is_empty()) {
             *bytes = sealed(body);
         }
@@ -94,8 +95,8 @@ fn sealed(body: &[u8]) -> Vec<u8> {
     frame.and_then(|frame| encoded(|writer| frame.encode(writer))).unwrap_or_default()
 }
 
-/// The messages of both sides, as operations contain them. On the margin channel, all but the first
-/// are encrypted.
+/// The messages of both sides, in the form used in operations. On the margin channel, all but the
+/// first are encrypted.
 fn messages(channel: Channel) -> [Vec<Vec<u8>>; 2] {
     let bodies = match channel {
         Channel::Auth => talk_at_auth().0,
@@ -148,7 +149,7 @@ fn operations([client, server]: &[Vec<Vec<u8>>; 2]) -> Vec<u8> {
     operations.extend([
         Operation::Now(Command::Release(&[0, 1])),
         Operation::Bytes(Side::Client, &[0x90, 7, 1]),
-        // A relay that waits for the account reads on.
+        // A relay that is waiting for the account continues to read.
         Operation::End(Side::Client),
         Operation::Timeout,
     ]);

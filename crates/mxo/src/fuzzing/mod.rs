@@ -1,4 +1,4 @@
-//! The fuzz targets of this family: every kind of input, with the promises that must hold.
+//! The fuzz targets of this family: every kind of input, with the guarantees that must hold.
 
 mod connection;
 mod login;

@@ -12,7 +12,7 @@ use crate::replica::{Notice, Replica};
 use crate::replicator::{ClientId, Config, ObjectId, Replicator, Spawn, ViewState};
 use crate::schema::Objects;
 
-/// Two bytes per operation: what to do, and the object or packet.
+/// Each operation takes two bytes: the action, and the object or packet.
 pub(super) const TARGETS: &[Target] = &[Target { name: "mxo_replicator", run, seeds }];
 
 static OBJECTS: LazyLock<Arc<Objects>> = LazyLock::new(|| Arc::new(Objects::built_in()));
@@ -28,7 +28,7 @@ const MAX_REST: u32 = 2_000;
 struct Packet {
     number: u64,
     section: Vec<u8>,
-    /// When it was reported lost.
+    /// When it was reported as lost.
     lost_at: Option<Duration>,
 }
 
@@ -167,7 +167,7 @@ impl World {
         }
     }
 
-    /// Packets that arrive are acknowledged, unless they were reported lost.
+    /// Packets that arrive are acknowledged, unless they were reported as lost.
     fn deliver(&mut self, which: usize) {
         let index = which % self.in_transit.len().max(1);
         let Some(packet) = self.in_transit.remove(index) else { return };
@@ -188,14 +188,14 @@ impl World {
         }
     }
 
-    /// Reports a packet lost; it may still arrive.
+    /// Reports a packet as lost; it may still arrive.
     fn lose(&mut self, which: usize) {
         let index = which % self.in_transit.len().max(1);
         let Some(packet) = self.in_transit.get_mut(index) else { return };
         self.server.lost(self.client, packet.number).expect("the id is valid");
         packet.lost_at.get_or_insert(self.now);
         if self.in_order {
-            // The packet's section is never applied or was applied before.
+            // The packet's section will never be applied, or was applied before.
             self.in_transit.remove(index);
         }
     }
@@ -232,7 +232,7 @@ impl World {
                     self.server.property(goid, slot.name()).expect("a property of the class");
                 let held = self.server.value(id, property).map(|bytes| slot.kind().read(bytes));
                 let (held, found) = (held.flatten(), seen.value(slot.name()));
-                // NaNs differ from themselves.
+                // NaN is not equal to itself.
                 assert_eq!(format!("{found:?}"), format!("{held:?}"), "{}", slot.name());
             }
             if view.id != 2 {
@@ -247,7 +247,7 @@ fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = vec![
         // A door is created, changed, lost, changed and sent again.
         vec![0, 0, 0, 8, 0, 9, 0, 2, 7, 8, 0, 10, 0, 2, 8, 8, 0, 9, 0, 9, 0],
-        // The same in order; the door also leaves and returns.
+        // The same, with packets in order; the door also leaves and returns.
         vec![1, 0, 0, 8, 0, 9, 0, 6, 0, 8, 0, 9, 0, 6, 128, 8, 0, 9, 0, 1, 0, 8, 0],
         // A character changes its owner and moves.
         vec![16, 0, 2, 0, 2, 12, 0, 8, 0, 7, 5, 12, 1, 8, 0, 39, 9, 13, 1, 8, 0, 9, 3],

@@ -27,7 +27,7 @@ pub(super) const TARGETS: &[Target] = &[
 
 static OBJECTS: LazyLock<Arc<Objects>> = LazyLock::new(|| Arc::new(Objects::built_in()));
 
-/// Every class, but only one goobj that uses one.
+/// Every class, but only one goobj that uses a class.
 static STRANGE: LazyLock<Objects> = LazyLock::new(|| {
     let mut tables = Tables::built_in();
     let goobjs: Vec<u16> = tables.goobjs().map(|(goid, _)| goid).collect();
@@ -180,7 +180,7 @@ fn presence(data: &[u8]) {
     assert_eq!(read.encoded_len(order), reader.position(), "the computed length is wrong");
     let indices = read.list().iter().map(|one| one.index());
     assert!(indices.is_sorted_by(|before, after| before < after), "not ascending");
-    // Properties rebuilt from the same values have no padding but the same contents.
+    // Properties rebuilt from the same values have the same contents but no padding.
     let mut made = Properties::new();
     for one in read.list().iter().rev() {
         made.set(u16::try_from(one.index()).expect("few"), one.bytes());
@@ -218,7 +218,7 @@ fn late_replica(data: &[u8]) {
     });
 }
 
-/// Applies sections; `head` first reads what precedes each.
+/// Applies sections; before each one, `head` reads what precedes it.
 fn applied(data: &[u8], head: impl for<'d> Fn(&mut Replica, Side, &'d [u8]) -> &'d [u8]) {
     let bounds = Bounds { views: 8, pending_bytes: 200 };
     let mut replica = Replica::within(Arc::clone(&OBJECTS), bounds);

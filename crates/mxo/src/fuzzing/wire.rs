@@ -51,7 +51,7 @@ fn packet(data: &[u8]) {
     if let Ok(packet) = measured {
         assert_eq!(packet.to_bytes().ok(), Some(whole));
     }
-    // Unmodified, most inputs are not packets.
+    // Used unmodified, most inputs would not be packets.
     keeps!(data, |reader| Packet::decode(reader, from), |json| Packet::from_json(json, from));
 }
 

@@ -8,7 +8,7 @@ use crate::offset::offset_record;
 use crate::types::{Bytes16, List16, Padded, Str};
 
 wire_enum! {
-    /// The outcome of a request to auth or margin.
+    /// The outcome of a request to the auth or margin server.
     pub enum LoginStatus(u32) {
         /// Success.
         Success = 0,
@@ -30,7 +30,7 @@ wire_enum! {
         Inactive = 0x1100_0007,
         /// The server's database is not available.
         NoDatabase = 0x1100_000f,
-        /// The server does not have the key that the client's `pubkey.dat` names.
+        /// The server does not have the key named in the client's `pubkey.dat`.
         UnknownKey = 0x1100_0010,
         /// The client's version is not supported.
         IncompatibleClient = 0x1100_0011,

@@ -78,8 +78,8 @@ enum Step {
     Done,
 }
 
-/// The machine. Feed it the server's messages, and send what [`poll`](Self::poll) returns, until
-/// there is an [`outcome`](Self::outcome).
+/// The state machine. Feed it the server's messages, and send what [`poll`](Self::poll) returns,
+/// until there is an [`outcome`](Self::outcome).
 #[derive(Debug)]
 pub struct AuthClient {
     config: AuthClientConfig,
@@ -139,7 +139,7 @@ impl AuthClient {
         self.messages.pop_front()
     }
 
-    /// Output: how the login ended, once.
+    /// Output: how the login ended. Returned once.
     pub fn outcome(&mut self) -> Option<Result<LoginTicket, LoginRefusal>> {
         self.outcome.take()
     }
@@ -151,7 +151,7 @@ impl AuthClient {
         }
     }
 
-    /// The server's key: the one it sent, or the one that the client has.
+    /// The server's key: the one that it sent, or the one that the client already had.
     fn server_key(&self, reply: &GetPublicKeyReply<'_>) -> Result<PublicKey, LoginRefusal> {
         let array = |blob: &Option<Bytes16<'_>>| blob.as_ref().map(|blob| blob.0.to_vec());
         let sent = array(&reply.modulus).zip(array(&reply.signature));
@@ -232,7 +232,7 @@ impl AuthClient {
     }
 }
 
-/// The MD5 of no bytes.
+/// The MD5 of the empty string.
 pub(super) const EMPTY_MD5: [u8; 16] = [
     0xd4, 0x1d, 0x8c, 0xd9, 0x8f, 0x00, 0xb2, 0x04, 0xe9, 0x80, 0x09, 0x98, 0xec, 0xf8, 0x42, 0x7e,
 ];

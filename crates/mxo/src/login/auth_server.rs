@@ -7,8 +7,8 @@
 //! | password | `AuthChallengeResponse` | `AuthReply`, after an [`AuthQuery`] |
 //!
 //! An unknown name also gets a challenge, to hide from attackers which accounts exist. For the same
-//! reason, the owner of the accounts must check a missing account's password against a dummy hash
-//! and answer with the same status. It should also limit the attempts per address.
+//! reason, the code that manages the accounts must check a missing account's password against a
+//! dummy hash and answer with the same status. It should also limit the attempts per address.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,8 +35,8 @@ pub struct AuthServerConfig {
     pub key: PrivateKey,
     /// The same key's signed public half, as in the clients' `pubkey.dat`.
     pub public_key: PublicKeyFile,
-    /// Sends the key even to clients that have it. By default, it is sent only to clients that name
-    /// another key ID.
+    /// Whether to send the key even to clients that have it. By default, it is sent only to clients
+    /// that name another key ID.
     pub always_sends_key: bool,
     /// How long a certificate is valid, in seconds. Default 600.
     pub certificate_seconds: u32,
@@ -50,14 +50,14 @@ impl AuthServerConfig {
     }
 }
 
-/// A question to the owner of accounts: whether this password is correct. Pass the answer to
-/// [`AuthServer::answer`].
+/// A question to the code that manages the accounts: whether this password is correct. Pass the
+/// answer to [`AuthServer::answer`].
 pub struct AuthQuery {
     /// The account's name, as the client spells it.
     pub name: String,
     /// The password.
     pub password: Zeroizing<String>,
-    /// The password of the publisher's account; often the same, or empty.
+    /// The password of the publisher's account; often the same as the first, or empty.
     pub soe_password: Zeroizing<String>,
 }
 
@@ -102,13 +102,13 @@ enum Step {
     Request,
     /// Waits for the answer to the challenge.
     Proof { name: String, key: SessionKey, challenge: [u8; BLOCK_BYTES] },
-    /// Waits for the owner of accounts.
+    /// Waits for the answer to the query.
     Account { key: SessionKey, sealed_challenge: [u8; BLOCK_BYTES] },
     /// The client is logged in or refused.
     Done,
 }
 
-/// The machine; see the module's documentation.
+/// The state machine; see the module's documentation.
 #[derive(Debug)]
 pub struct AuthServer {
     config: Arc<AuthServerConfig>,
@@ -120,7 +120,7 @@ pub struct AuthServer {
 }
 
 impl AuthServer {
-    /// A client has connected.
+    /// Creates the state machine for a client that has just connected.
     #[must_use]
     pub fn new(config: Arc<AuthServerConfig>, random: Random) -> Self {
         let (step, actions) = (Step::Request, VecDeque::new());
@@ -188,7 +188,7 @@ impl AuthServer {
         self.actions.pop_front()
     }
 
-    /// The client's version, if it has stated it.
+    /// The client's version, once the client has stated it.
     #[must_use]
     pub const fn client_version(&self) -> Option<u32> {
         self.client_version

@@ -29,7 +29,7 @@ record! {
     pub struct BackgroundText {
         first_name "firstName": Padded<32>,
         last_name "lastName": Padded<32>,
-        /// The description, which players write.
+        /// The description, which the player writes.
         description "description": Padded<1024>,
         experience "experience": u32,
         /// Money.
@@ -53,8 +53,8 @@ record! {
 
 /// A character's background. It extends to the end of the reader.
 ///
-/// One server omits the appearance for a new character. It is read only if everything after it then
-/// matches the layout exactly.
+/// One server omits the appearance for a new character. So it is read only if everything after it
+/// then matches the layout exactly.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Background {
     /// Unverified: body and clothes.

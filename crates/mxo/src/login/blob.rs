@@ -35,7 +35,7 @@ record! {
         offsets "offsets": Array<u16, 3>,
         /// The password.
         password "password": Secret<Str<'a>>,
-        /// A second password, of the publisher's account; often the same, or empty.
+        /// A second password, of the publisher's account; often the same as the first, or empty.
         soe_password "soePassword": Secret<Str<'a>>,
         /// Bytes up to a multiple of 16.
         padding "padding": Bytes16<'a>,
@@ -43,7 +43,7 @@ record! {
 }
 
 impl AuthProof<'_> {
-    /// Encrypts it.
+    /// Encrypts the proof.
     ///
     /// # Errors
     /// A value error for contents that are not a multiple of 16 bytes.

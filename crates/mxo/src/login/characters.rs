@@ -12,7 +12,7 @@ use crate::types::Str;
 wire_enum! {
     /// Whether a character can be chosen.
     pub enum CharacterStatus(u8) {
-        /// It can.
+        /// The character can be chosen.
         Ready = 0,
     }
 }

@@ -1,9 +1,10 @@
 //! The auth and margin channels as a state machine without I/O: framing, encryption and time limits.
 //!
-//! A [`LoginConnection`] follows the contract of [`worldwire_core::connection`], as a client, a server,
-//! an observer of both, or a relay between them. It reports each message once it is decrypted and, as a
-//! client or server, matches its layout; anything else closes the connection with a fault.
-//! [`AuthServer`](super::AuthServer) and the other machines of this module act on the messages.
+//! A [`LoginConnection`] follows the contract of [`worldwire_core::connection`], as a client, a
+//! server, an observer of both, or a relay between them. It reports each message once it is
+//! decrypted. As a client or server, it closes the connection with a fault if a message does not
+//! match its layout. [`AuthServer`](super::AuthServer) and the other state machines of this module
+//! act on the messages.
 //!
 //! An observer has a list of session keys and finds the one that opens the first encrypted
 //! message. Without a matching key, it reports encrypted messages as they are:
@@ -12,8 +13,9 @@
 //!
 //! * Before [`LoginSender::set_key`], all messages are plain. After it, all messages in both
 //!   directions are encrypted, whatever their opcode.
-//! * A server limits the time until the first message, and then the time between messages. While
-//!   a client is in the game, the server turns the limit off with [`LoginSender::set_idle_time`].
+//! * A server limits the time until the first message, and then the time between messages. While a
+//!   client is in the game, the server should turn this limit off with
+//!   [`LoginSender::set_idle_time`].
 
 use core::convert::Infallible;
 use core::ops::Range;
@@ -101,8 +103,8 @@ impl<'c> LoginReceived<'c> {
     /// The message.
     ///
     /// # Errors
-    /// None for clients and servers: the connection has checked it. For observers and relays, those of
-    /// [`LoginMessage::decode_strictly`].
+    /// None for clients and servers, whose connection has already checked the message. For
+    /// observers and relays, the errors of [`LoginMessage::decode_strictly`].
     pub fn message(&self) -> Result<LoginMessage<'c>> {
         LoginMessage::decode_strictly(self.bytes, self.channel, self.side)
     }
@@ -130,7 +132,7 @@ impl<'c> Piece<'c> for LoginReceived<'c> {
 #[derive(Debug)]
 pub struct LoginConnection {
     pub(super) sender: LoginSender,
-    /// By [`Side::index`]; a client or server uses only the other side's.
+    /// By [`Side::index`]; a client or server uses only the other side's entry.
     pub(super) streams: [LoginStream; 2],
     pub(super) events: VecDeque<Event<UnreadMessage, LoginNews>>,
 }
@@ -158,12 +160,12 @@ pub enum LoginNews {
         /// The session.
         session: Arc<KnownSession>,
     },
-    /// A relay cannot open a secret of the login.
+    /// A relay cannot decrypt a secret of the login.
     #[cfg(feature = "login")]
     Unopened {
         /// The side that sent it.
         side: Side,
-        /// Why.
+        /// Why the secret cannot be decrypted.
         fault: SecretFault,
     },
 }
@@ -176,7 +178,7 @@ impl LoginConnection {
         Self::new(Some(Side::Server), config, seed, now)
     }
 
-    /// Acts as a client. The seed must be like that of [`server`](Self::server).
+    /// Acts as a client. The requirements for the seed are those of [`server`](Self::server).
     #[must_use]
     pub fn client(config: Arc<LoginConfig>, seed: &[u8; BLOCK_BYTES], now: Duration) -> Self {
         Self::new(Some(Side::Client), config, seed, now)
@@ -244,8 +246,8 @@ impl LoginSender {
         self.key = Some(key);
     }
 
-    /// Limits the time between messages, or turns the limit off, as is needed while a character is
-    /// in the game: nothing is then sent on the margin channel.
+    /// Limits the time between messages, or turns the limit off. Turn it off while a character is
+    /// in the game, because nothing is then sent on the margin channel.
     pub fn set_idle_time(&mut self, time: Option<Duration>) {
         self.idle_time = time;
         self.note_message();
@@ -321,7 +323,7 @@ pub struct LoginRole {
     opened: Option<usize>,
     /// Whether an observer has found that no key fits.
     is_locked: bool,
-    /// What a relay knows.
+    /// What a relay knows about the login.
     pub(super) relay: Option<Box<Relay>>,
 }
 
@@ -446,7 +448,7 @@ impl StreamMachine for LoginConnection {
                 let passage = Passage::reported(side, channel, encrypted, false);
                 self.events.push_back(Event::Received(UnreadMessage { body, range, passage }));
             }
-            // Offsets inside an encrypted message are not offsets of the stream.
+            // Offsets inside an encrypted message are not offsets in the stream.
             Err(error) if self.sender.key.is_some() => {
                 let error = error.in_layer("decrypted");
                 self.parts_mut().refuse(side, error);
@@ -529,14 +531,14 @@ impl LoginConnection {
 }
 
 /// Whether a margin message is one of the two that are never encrypted: a certificate or a
-/// challenge, whose blob is at offset 3. One random initialisation vector in 8 million begins like
+/// challenge, whose blob is at offset 3. One in 8 million random initialisation vectors begins like
 /// this.
 pub(super) const fn is_plain(body: &[u8]) -> bool {
     matches!(body, [1 | 2, 3, 0, ..])
 }
 
-/// The number of bytes before a frame's body, and of the whole frame. A body that is too long is
-/// refused before it arrives.
+/// The number of bytes before a frame's body and the number of bytes of the whole frame. A body
+/// that is too long is refused before it arrives.
 pub(super) fn frame_bytes(bytes: &[u8], most: usize) -> Result<(usize, usize)> {
     let mut reader = Reader::new(bytes);
     let (length, _) = decode_length(&mut reader)?;

@@ -57,7 +57,7 @@ record! {
 record! {
     /// An item that the character has.
     pub struct InventoryItem {
-        /// The place in the inventory; from 0x60 on, the item is worn.
+        /// The slot in the inventory; from 0x60 on, the item is worn.
         slot "slot": u8,
         /// The item's type.
         goobj "goobj": u32,

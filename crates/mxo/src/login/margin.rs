@@ -33,7 +33,7 @@ offset_record! {
         character_id "characterId": u64,
         /// Zeros.
         reserved "reserved": [u8; 32],
-        /// Digests of unknown files; of no bytes in the only recordings.
+        /// Digests of unknown files; in the only recordings, of the empty string.
         digests "digests": Array<[u8; 16], 9>,
         @ u16 "chatNameOffset" of chat_name;
         /// The name in the publisher's chat system, such as `SOE+MXO+World+Handle`; often empty.
@@ -85,7 +85,7 @@ messages! {
         dll_version "dllVersion": u32,
         /// Unverified: their meaning.
         unknown1 "unknown1": [u8; 9],
-        /// A digest of unknown bytes; of no bytes in the only recordings.
+        /// A digest of unknown bytes; in the only recordings, of the empty string.
         digest "digest": [u8; 16],
         /// Unverified: its meaning; 0.
         unknown2 "unknown2": u8,
@@ -113,7 +113,7 @@ messages! {
         tattoo "tattoo": u32,
         head "head": u32,
         facial_detail "facialDetail": u32,
-        /// The hat's goobj, as for all clothes.
+        /// The hat's goobj. The other clothes are goobjs, too.
         hat "hat": u32,
         eyewear "eyewear": u32,
         shirt "shirt": u32,
@@ -196,7 +196,7 @@ messages! {
     /// Whether a name is free. The name is then reserved for this connection.
     11 ClaimCharacterNameReply<'a>;
 
-    /// A character was deleted, or why it was not.
+    /// Reports that a character was deleted, or why it was not.
     14 DeleteCharacterReply {
         character_id "characterId": u64,
         status "status": LoginStatus,

@@ -67,7 +67,8 @@ enum Step {
     Closed,
 }
 
-/// The machine. Feed it the server's messages, and carry out what [`poll`](Self::poll) returns.
+/// The state machine. Feed it the server's messages, and carry out the actions that
+/// [`poll`](Self::poll) returns.
 #[derive(Debug)]
 pub struct MarginClient {
     ticket: LoginTicket,
@@ -157,8 +158,8 @@ impl MarginClient {
         self.command(ClaimCharacterNameRequest { handle });
     }
 
-    /// Command: creates a character with the name that was reserved. The server then loads it. The
-    /// offsets are filled in.
+    /// Command: creates a character with the reserved name. The server then loads the character.
+    /// The offsets are filled in.
     pub fn create(&mut self, mut character: CreateCharacterRequest<'static>) {
         character.offsets = character.text_offsets();
         self.command(character);
@@ -199,7 +200,7 @@ impl MarginClient {
         Ok(Step::Accepted(key))
     }
 
-    /// Reports a message of an open session; false if it does not belong there.
+    /// Reports a message of an open session; false if it does not belong in one.
     fn news(&mut self, message: MarginServerMessage<'_>) -> bool {
         let action = match message {
             MarginServerMessage::ClaimCharacterNameReply(reply) => MarginClientAction::Claimed {

@@ -57,7 +57,8 @@ pub fn is_handle(name: &str) -> bool {
         && name.bytes().all(is_part)
 }
 
-/// A question to the owner of accounts and characters. Pass the answer to [`MarginServer::answer`].
+/// A question to the code that manages accounts and characters. Pass the answer to
+/// [`MarginServer::answer`].
 #[derive(Clone, Debug)]
 pub enum MarginQuery {
     /// Whether an account exists and may enter: [`MarginAnswer::Account`].
@@ -74,7 +75,7 @@ pub enum MarginQuery {
     },
     /// Store a new character: [`MarginAnswer::Loaded`].
     Create {
-        /// The ID that came with the name.
+        /// The ID that was assigned when the name was reserved.
         character_id: u64,
         /// The name.
         handle: String,
@@ -111,19 +112,19 @@ pub enum MarginAnswer {
 pub struct CharacterData {
     /// Appearance, names, values. For a new character, this is sent without the appearance.
     pub background: Background,
-    /// What it has.
+    /// What the character carries.
     pub inventory: Vec<InventoryItem>,
     /// The abilities that are loaded; at least "Awakened", 0x80000800 plus the level.
     pub loaded_abilities: Vec<Ability>,
-    /// The abilities that it knows; at least "Awakened".
+    /// The abilities that the character knows; at least "Awakened".
     pub known_abilities: Vec<Ability>,
-    /// The hardlines that it knows.
+    /// The hardlines that the character knows.
     pub hardlines: Vec<Hardline>,
-    /// The access nodes that it knows.
+    /// The access nodes that the character knows.
     pub access_nodes: Vec<AccessNode>,
-    /// The code recipes that it knows.
+    /// The code recipes that the character knows.
     pub code_recipes: Vec<u32>,
-    /// Its contacts.
+    /// The character's contacts.
     pub contacts: Vec<Contact>,
 }
 
@@ -134,7 +135,7 @@ pub enum MarginAction {
     Send(MarginServerMessage<'static>),
     /// Encrypt everything from here on; see [`LoginSender::set_key`](super::LoginSender::set_key).
     SetKey(SessionKey),
-    /// Ask the owner of accounts and characters, and [`answer`](MarginServer::answer).
+    /// Ask the code that manages accounts and characters, and [`answer`](MarginServer::answer).
     Query(MarginQuery),
     /// The client may send a hello with this session on the game channel, once it has loaded a
     /// character.
@@ -144,7 +145,7 @@ pub enum MarginAction {
         /// Its key.
         key: SessionKey,
     },
-    /// Close the connection, once everything is sent.
+    /// Close the connection once everything is sent.
     Close(LoginRefusal),
 }
 
@@ -152,9 +153,9 @@ pub enum MarginAction {
 enum Step {
     /// Waits for the certificate.
     Certificate,
-    /// Waits for the owner of accounts.
+    /// Waits for the answer to the account query.
     Account(Box<Certificate>),
-    /// Waits for the challenge to come back.
+    /// Waits for the client to return the challenge.
     Challenge { key: SessionKey, challenge: [u8; BLOCK_BYTES] },
     /// Waits for the client's versions.
     Connect(SessionKey),
@@ -162,7 +163,7 @@ enum Step {
     Files(SessionKey),
     /// The session is open.
     Open,
-    /// The session is open, and a query to the owner of characters is pending.
+    /// The session is open, and a query about a character is pending.
     Asked(Asked),
     /// The connection must be closed.
     Closed,
@@ -176,7 +177,7 @@ enum Asked {
     Load(u64),
 }
 
-/// The machine; see the module's documentation.
+/// The state machine; see the module's documentation.
 #[derive(Debug)]
 pub struct MarginServer {
     config: Arc<MarginServerConfig>,
@@ -190,7 +191,7 @@ pub struct MarginServer {
 }
 
 impl MarginServer {
-    /// A client has connected.
+    /// Creates the state machine for a client that has just connected.
     #[must_use]
     pub fn new(config: Arc<MarginServerConfig>, random: Random) -> Self {
         let (step, actions) = (Step::Certificate, VecDeque::new());
@@ -301,8 +302,7 @@ impl MarginServer {
         self.user_id
     }
 
-    /// A name that is reserved but whose character was not created. Release it when the connection
-    /// has ended.
+    /// A reserved name whose character was not created. Release it when the connection has ended.
     pub fn take_claim(&mut self) -> Option<String> {
         self.claim.take().map(|(_, handle)| handle)
     }
@@ -428,7 +428,7 @@ impl MarginServer {
         }
         let parts = parts(data, self.config.message_of_the_day.as_deref(), now)?;
         let last = parts.len().saturating_sub(1);
-        // The low half.
+        // The low half of the ID.
         let [a, b, c, d, ..] = character_id.to_le_bytes();
         for (index, (kind, data)) in parts.into_iter().enumerate() {
             let is_last = index == last;

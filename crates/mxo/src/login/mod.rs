@@ -13,9 +13,9 @@
 //! | [`MarginServer`], [`MarginClient`] | exchange the certificate for a session, then manage characters |
 //!
 //! A driver feeds bytes to the connection and each [`LoginReceived`] to the machine, and carries
-//! out the machine's actions with the connection's [`LoginSender`]. The machines take random numbers
-//! from [`Random`](crate::crypt::Random) and the time as an argument. Without the feature `login`,
-//! only the messages and the connection exist.
+//! out the machine's actions with the connection's [`LoginSender`]. The machines take random
+//! numbers from [`Random`](crate::crypt::Random), and the time as an argument. Without the feature
+//! `login`, only the messages and the connection exist.
 //!
 //! Both ends of a login at the auth server, without connections:
 //!
@@ -66,9 +66,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Many messages contain offsets of their own fields, counted from the opcode. They are checked
-//! when a message is read and computed when it is written, except for those that clients are known
-//! to fill with other values; these are fields like any other.
+//! Many messages contain offsets of their own fields, counted from the opcode. Offsets are checked
+//! when a message is read and computed when it is written. Those that clients are known to fill
+//! with other values are treated like any other field.
 
 mod auth;
 #[cfg(feature = "login")]
@@ -298,11 +298,11 @@ impl<'d> LoginMessage<'d> {
         Ok(message)
     }
 
-    /// Checks that this side sends the message on this channel. Messages without a known layout may
-    /// be sent by either.
+    /// Checks that this side sends the message on this channel. Either side may send messages
+    /// without a known layout.
     ///
     /// # Errors
-    /// Value.
+    /// A value error.
     pub(super) fn check_sender(&self, channel: Channel, from: Side) -> Result<()> {
         let is_right = match self {
             Self::AuthClient(_) => (channel, from) == (Channel::Auth, Side::Client),

@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::auth::LoginStatus;
 
-/// Why one of the login machines ends a connection. The other side is at fault, unless stated
+/// Why one of the login state machines ends a connection. The other side is at fault, unless stated
 /// otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -14,12 +14,12 @@ pub enum LoginRefusal {
         /// Its opcode.
         opcode: u8,
     },
-    /// The server reports this status; or this server refuses the login with it.
+    /// The server reports this status, or this side is the server and refuses the login with it.
     Status(LoginStatus),
-    /// The client encrypted its request with another server's key, or did not encrypt it properly:
-    /// its `pubkey.dat` does not belong to this server.
+    /// The client encrypted its request with another server's key, because its `pubkey.dat` does
+    /// not belong to this server, or did not encrypt it properly.
     OtherServerKey,
-    /// The client's proof cannot be decrypted or answers another challenge.
+    /// The client's proof cannot be decrypted or does not answer this challenge.
     WrongProof,
     /// The server's public key is not signed by the signing key that the client trusts.
     UnsignedKey,
@@ -39,7 +39,7 @@ pub enum LoginRefusal {
     WrongChallenge,
     /// A reply from the server contains a secret that cannot be decrypted or used.
     InvalidSecret,
-    /// This side is at fault: a message could not be made from its own values.
+    /// This side is at fault: it could not build a message from its own values.
     Internal,
 }
 

@@ -27,10 +27,10 @@ use crate::frame::{Channel, MAX_RPC_BYTES, MarginText, TcpFrame};
 pub struct LoginRelayConfig {
     /// The sessions whose keys are known.
     pub sessions: Arc<[KnownSession]>,
-    /// The limits on bytes queued for each side and on those kept from each side.
+    /// The limits on the bytes queued for each side and on the bytes buffered from each side.
     pub bounds: Bounds,
-    /// The time limit for the client's first message (`Timer::Setup`). Default 15 s, longer than servers
-    /// wait.
+    /// The time limit for the client's first message (`Timer::Setup`). Default 15 s, which is
+    /// longer than servers wait.
     pub setup_time: Duration,
 }
 
@@ -43,7 +43,7 @@ impl LoginRelayConfig {
     }
 }
 
-/// How many sessions are tried on the first encrypted message.
+/// The maximum number of sessions tried on the first encrypted message.
 const MAX_TRIED: usize = 256;
 /// The opcode of the margin server's `CertChallenge`, after which everything is encrypted.
 const CERT_CHALLENGE: u8 = 2;
@@ -81,7 +81,7 @@ pub(super) struct Relay {
     ivs: IvSource,
     /// The clock of each side, from its last encrypted message.
     times: [u32; 2],
-    /// The character that the client has claimed a name for.
+    /// The character for which the client has claimed a name.
     claimed: Option<u64>,
     /// The character that is being loaded.
     loading: Option<u64>,
@@ -106,8 +106,8 @@ impl Passage {
         out.check_fits(length).map_err(SendError::QueueFull)
     }
 
-    /// Checks that a replacement is a message of this side. If its opcode has no name, it must be
-    /// the original's, because nothing else shows which side sends it.
+    /// Checks that a replacement is a message of this side. If its opcode has no name, the original
+    /// must have the same opcode, because nothing else shows which side sends such a message.
     fn check_replacement(&self, body: &[u8]) -> Result<()> {
         LoginMessage::decode_strictly(body, self.channel, self.side)?;
         let opcode = body.first().copied().unwrap_or(0);
@@ -225,7 +225,7 @@ impl Relay {
         }
     }
 
-    /// Learns from a message.
+    /// Records what a message reveals.
     fn note(&mut self, from: Side, message: &LoginMessage<'_>, news: &mut Vec<LoginNews>) {
         match message {
             LoginMessage::MarginClient(message) => match &**message {
@@ -326,16 +326,16 @@ impl LoginConnection {
     /// Its [`LoginSender`] implements [`Forward`](worldwire_core::connection::Forward) and
     /// [`Inject`]. The seed must come from the operating system's random generator.
     ///
-    /// * Unchanged messages are forwarded byte for byte, and so are encrypted ones without a key, which
-    ///   can be dropped but not replaced.
+    /// * Unchanged messages are forwarded byte for byte, and so are encrypted ones without a key.
+    ///   The latter can be dropped but not replaced.
     /// * On the margin channel, messages are read with one of the given sessions, or with the key that
-    ///   `with_keys` lets the relay learn. Replaced and added messages are encrypted with the same key,
-    ///   and a fresh initialisation vector.
-    /// * Messages can be added on the auth channel after the client's first message, and on the margin
-    ///   channel once the challenge was forwarded.
+    ///   `with_keys` lets the relay learn. Replaced and added messages are encrypted with the same
+    ///   key and a fresh initialisation vector.
+    /// * Messages can be added on the auth channel after the client's first message, and on the
+    ///   margin channel once the challenge has been forwarded.
     /// * Nothing overtakes held messages: the channels have no keep-alives. A server may close a
-    ///   connection while one is held.
-    /// * A stream that is not a login's is forwarded unread, and so is the rest of a stream after a
+    ///   connection while a message is held.
+    /// * A stream that is not a login is forwarded unread, and so is the rest of a stream after a
     ///   fault. After the client's first message, the relay has no deadlines.
     #[must_use]
     pub fn relay(config: &LoginRelayConfig, seed: &[u8; BLOCK_BYTES], now: Duration) -> Self {
@@ -351,7 +351,7 @@ impl LoginConnection {
         relay
     }
 
-    /// Relays: reads one message from a side; false if there is none.
+    /// Relays: reads one message from a side; returns false if there is none.
     pub(super) fn relay_message(&mut self, side: Side) -> bool {
         let Some(relay) = &mut self.sender.half.role.relay else { return false };
         let incoming = &mut self.streams[side.index()].incoming;
@@ -388,7 +388,8 @@ impl LoginConnection {
         true
     }
 
-    /// Relays: once a side has ended, reports the message that was cut off; false if there is none.
+    /// Relays: once a side has ended, reports the message that was cut off; returns false if there
+    /// is none.
     pub(super) fn relay_conclude(&mut self) -> bool {
         #[cfg(feature = "login")]
         if self.streams[Side::Client.index()].incoming.is_ended
@@ -415,7 +416,7 @@ impl LoginConnection {
     }
 
     /// Relays: reports a fault and forwards the rest of the stream unread, or the rest of both
-    /// streams if they are not a login's. `wire` has already been read.
+    /// streams if they are not a login. `wire` has already been read.
     fn give_up(&mut self, side: Side, error: Error, wire: Option<Vec<u8>>) {
         self.events.push_back(Event::Fault { side, error });
         let half = &mut self.sender.half;
@@ -432,8 +433,8 @@ impl LoginConnection {
 }
 
 impl Inject for LoginSender {
-    /// Queues a message for a side, encrypted on the margin channel. Also fails while a piece waits for
-    /// room in the queue to that side, and if that stream is forwarded unread.
+    /// Queues a message for a side, encrypted on the margin channel. Also fails while a piece is
+    /// waiting for room in the queue to that side, or if that stream is forwarded unread.
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
         let side = to.other();
         let forwarding = self.half.open_relay()?;

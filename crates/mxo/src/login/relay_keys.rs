@@ -117,7 +117,7 @@ impl fmt::Display for SecretFault {
     }
 }
 
-/// How many requests per connection are decrypted: clients send one.
+/// The maximum number of requests decrypted per connection; clients send one.
 const MAX_OPENED: usize = 4;
 /// The maximum number of unread bytes while the relay waits for the account.
 const MAX_WAITING_BYTES: usize = 64 << 10;
@@ -141,7 +141,8 @@ pub(super) struct RelayKeys {
     account: AccountSearch,
 }
 
-/// The search for the account of a connection to the margin server; another connection reveals it.
+/// The search for the account of a connection to the margin server, which another connection
+/// reveals.
 #[derive(Debug)]
 enum AccountSearch {
     /// No certificate has arrived.
@@ -206,7 +207,8 @@ impl RelayKeys {
         }
     }
 
-    /// Whether the relay waits for an account before it reads on. `unread` are the next bytes.
+    /// Whether the relay must wait for an account before it reads any further. `unread` contains
+    /// the next bytes.
     pub(super) fn waits(&mut self, side: Side, unread: &[u8]) -> bool {
         if side == Side::Client && matches!(self.account, AccountSearch::Begin) {
             let Ok((head, length)) = frame_bytes(unread, MAX_RPC_BYTES) else { return false };
@@ -223,7 +225,7 @@ impl RelayKeys {
         matches!(self.account, AccountSearch::Wanted(_))
     }
 
-    /// Continues without the account. Returns whether the relay waited for it.
+    /// Continues without the account. Returns whether the relay was waiting for it.
     pub(super) fn stop_waiting(&mut self) -> bool {
         let waited = matches!(self.account, AccountSearch::Wanted(_));
         if waited {
@@ -232,7 +234,7 @@ impl RelayKeys {
         waited
     }
 
-    /// Learns from a message. Returns the session's key if the message contains it.
+    /// Records what a message reveals. Returns the session's key if the message contains it.
     pub(super) fn note(
         &mut self,
         from: Side,
@@ -328,7 +330,7 @@ impl RelayKeys {
         Ok(Some(SessionKey::new(&secret.key.0)))
     }
 
-    /// The message to send instead, if the relay presents its own key to clients.
+    /// The replacement for a message, if the relay presents its own key to clients.
     pub(super) fn rewrite(&mut self, channel: Channel, from: Side, body: &[u8]) -> Option<Vec<u8>> {
         let keys = Arc::clone(&self.keys);
         let LoginKeys::Own(own) = &*keys else { return None };

@@ -10,7 +10,7 @@ use crate::crypt::{BLOCK_BYTES, EXPONENT, KeyUse, PrivateKey, PublicKey, Random,
 use crate::types::{Array, BigU16, Bytes16, Padded, Secret, Str, wiped};
 
 impl AuthSecret<'_> {
-    /// Encrypts it for the server.
+    /// Encrypts the contents for the server.
     ///
     /// # Errors
     /// [`RsaError::TooLong`] for a name of more than 56 bytes.
@@ -36,7 +36,7 @@ impl<'a> AuthProof<'a> {
     /// The proof for a decrypted challenge.
     #[must_use]
     pub fn new(challenge: &[u8; BLOCK_BYTES], password: Str<'a>, soe_password: Str<'a>) -> Self {
-        /// Everything before the passwords.
+        /// The size of everything before the passwords.
         const HEAD: usize = 23;
         let second = HEAD + password.wire_bytes();
         let third = second + soe_password.wire_bytes();
@@ -52,7 +52,7 @@ impl<'a> AuthProof<'a> {
         }
     }
 
-    /// Whether it answers this challenge. Takes the same time whatever the answer.
+    /// Whether the proof answers this challenge. Takes the same time, whatever the result.
     #[must_use]
     pub fn answers(&self, challenge: &[u8; BLOCK_BYTES]) -> bool {
         let wanted: [u8; 16] = Md5::digest(challenge).into();
@@ -61,7 +61,7 @@ impl<'a> AuthProof<'a> {
 }
 
 impl MarginSecret {
-    /// Encrypts it for the user.
+    /// Encrypts the contents for the user.
     ///
     /// # Errors
     /// None with a user key.
@@ -119,7 +119,7 @@ impl SignedCertificate {
     /// Signs a certificate with the server key.
     ///
     /// # Errors
-    /// [`RsaError::Size`] for a key with another purpose.
+    /// [`RsaError::Size`] for a key with a different purpose.
     pub fn sign(
         certificate: Certificate,
         server: &PrivateKey,

@@ -6,8 +6,8 @@
 //! 01 00 | 02 length:u16 viewId:u16 data[length - 4]
 //! ```
 //!
-//! Trees and JSON show the data of a pending update as the `update` in it if the class of its view
-//! is known.
+//! Trees and JSON show the data of a pending update as an `update` if the class of its view is
+//! known.
 
 use std::borrow::Cow;
 
@@ -31,7 +31,7 @@ pub(super) const COMMAND: u8 = 3;
 pub struct Delete {
     /// The flags: `01`. The upper bits are unknown.
     pub flags: u8,
-    /// The views, 2 or more each. Clients ignore unknown ones.
+    /// The view IDs, each 2 or more. Clients ignore unknown ones.
     pub views: Vec<u16>,
 }
 
@@ -111,7 +111,7 @@ impl Delete {
 pub struct PendingUpdate<'d> {
     /// The flags: `02`. The upper bits are unknown.
     pub flags: u8,
-    /// The view: 2 or more.
+    /// The view ID: 2 or more.
     pub target: u16,
     /// Mask and blocks, which [`Update::decode_body`] reads once the class of the view is known. At
     /// most 65,531 bytes.

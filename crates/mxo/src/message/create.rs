@@ -5,8 +5,8 @@
 //!       | presence bytes and values | newViewId:u16 tail:u8
 //! ```
 //!
-//! The world object ID is present if bit 2 of the flags is clear: the view is of an object that the
-//! client's world already has.
+//! The world object ID is present if bit 2 of the flags is clear: the view then shows an object
+//! that the client's world already has.
 
 use worldwire_core::json::{self, FieldsOf, Given, Json};
 use worldwire_core::{Error, Reader, Result, Trace, Value, Writer};
@@ -18,7 +18,7 @@ use super::views::{ADMIN_VIEW, Context, END, SectionViews};
 use crate::schema::{Class, ClassId, Objects};
 use crate::types::Value as PropertyValue;
 
-/// Bit 2 of the flags: a dynamic object, not one of the static world.
+/// Bit 2 of the flags: a dynamic object, not part of the static world.
 const DYNAMIC: u8 = 0x04;
 /// Bit 3 of the flags: always set.
 pub(super) const NORMAL: u8 = 0x08;
@@ -33,7 +33,7 @@ pub struct Create<'d> {
     pub flags: u8,
     /// The game object type, which tells the client what to draw.
     pub goid: u16,
-    /// The world object: the low half is its index in the sector, the high half the sector.
+    /// The world object: the low half is its index in the sector, and the high half is the sector.
     pub world_id: Option<u32>,
     /// Distinguishes successive objects with the same view ID.
     ///
@@ -47,7 +47,7 @@ pub struct Create<'d> {
     pub guess: bool,
     /// The properties, in the class's create order. At most 255.
     pub properties: Properties<'d>,
-    /// The new view: 2 or more.
+    /// The new view's ID: 2 or more.
     pub new_view: u16,
     /// One byte of unknown meaning, always 0.
     pub tail: u8,
@@ -333,7 +333,7 @@ impl CreateHead {
     }
 }
 
-/// Checks that a text is a goobj's name. If the name is unknown, any text is accepted.
+/// Checks that a text is a goobj's name. If the goobj has no known name, any text is accepted.
 fn is_name_of(goid: u16, json: &Json, objects: &Objects) -> Result<()> {
     let Some(given) = json.as_str() else {
         return Err(json::expected("the name of the goobj", json));
@@ -349,7 +349,7 @@ fn is_name_of(goid: u16, json: &Json, objects: &Objects) -> Result<()> {
 }
 
 /// A class with which all bytes after the count can be read: the count is right, the new view is
-/// valid, the tail is 0, and a known view or the end follows. The one with the most plausible
+/// valid, the tail is 0, and a known view or the end follows. The class with the most plausible
 /// values wins. `None` if no class fits, or if classes of different sizes fit equally well.
 fn guessed<'o>(
     rest: &[u8],
@@ -375,7 +375,7 @@ fn guessed<'o>(
 
 /// How a class fits the bytes of a create.
 struct Fit {
-    /// Where each value ends.
+    /// The end of each value.
     ends: Vec<u16>,
     /// The number of plausible positions and orientations; `None` if any is implausible.
     plausible: Option<usize>,
@@ -429,8 +429,8 @@ impl Fit {
     }
 }
 
-/// Whether a position lies in a world, or an orientation has the length 1. `None` for other values,
-/// which say nothing.
+/// Whether a position lies in a world, or an orientation has length 1. `None` for values of other
+/// types, which reveal nothing.
 fn is_plausible(value: &PropertyValue<'_>) -> Option<bool> {
     /// The highest coordinate, far beyond those of the game's districts.
     const FURTHEST: f64 = 1e7;

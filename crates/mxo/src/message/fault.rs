@@ -24,9 +24,9 @@ pub enum Fault {
     UnknownGoid,
     /// An update of a view whose class is unknown.
     UnknownView,
-    /// A view ID that is not allowed here: 0 or 1 for an object, any but 2 from a client.
+    /// A view ID that is not allowed here: 0 or 1 for an object, or any ID but 2 from a client.
     BadViewId,
-    /// A pending update is shorter than its own head.
+    /// A pending update that is shorter than its own header.
     BadPendingLength,
     /// A relevance notice, which is sent only between servers.
     ServerOnlyCommand,
@@ -107,7 +107,7 @@ impl Fault {
         }
     }
 
-    /// The fault that an error in a section is about; `None` for other errors, such as limits.
+    /// The fault behind an error in a section; `None` for other errors, such as limits.
     #[must_use]
     pub fn of(error: &Error) -> Option<Self> {
         if matches!(error.kind(), ErrorKind::Incomplete { .. }) {
@@ -122,8 +122,8 @@ impl Fault {
         Self::ALL.into_iter().find(|fault| fault.wanted() == wanted)
     }
 
-    /// Whether the rest of the section is unreadable only because something is unknown here, so it
-    /// may be valid.
+    /// Whether the rest of the section is unreadable only because this side does not know
+    /// something, so that the section may be valid.
     pub(super) const fn is_unknown(self) -> bool {
         matches!(
             self,
@@ -142,7 +142,7 @@ impl Fault {
         NAMES.number(self.name()).unwrap_or(-1)
     }
 
-    /// The fault with a name.
+    /// The fault with this name.
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|fault| fault.name() == name)
     }

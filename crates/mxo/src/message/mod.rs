@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A section is a list of [`Operation`]s: creates and deletes by the AdminView (view 1), and
-//! [`Update`]s of existing views. Operations have no length: an update can only be read with the
-//! class of its view, a create with the class of its goobj. [`Context`] provides both.
+//! [`Update`]s of existing views. Operations have no length: an update can be read only with the
+//! class of its view, and a create only with the class of its goobj. [`Context`] provides both.
 //!
 //! Integers are little-endian. Anything after the section in its datagram stays in the reader.
 //!
@@ -77,8 +77,7 @@ fn class_from_json(json: &Json, known: Option<ClassId>, objects: &Objects) -> Re
     }
 }
 
-/// Explains an error that a wrong class may have caused: which class it is, and where it comes
-/// from.
+/// Explains an error that a wrong class may have caused: adds the class and where it comes from.
 #[cold]
 fn misfit(error: Error, subject: &str, class: &Class) -> Error {
     let file = class.file().map_or(String::new(), |file| format!(" ({file})"));

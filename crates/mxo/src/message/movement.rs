@@ -1,4 +1,4 @@
-//! A character's movement: a byte of flags, and the fields that they announce.
+//! A character's movement: a byte of flags, followed by the fields that the flags announce.
 
 use worldwire_core::json::{FieldsOf, Given};
 use worldwire_core::{Error, Reader, Result, Side, Trace, Value, Writer};
@@ -12,7 +12,7 @@ use crate::types::{PropertyType, singles};
 /// | flag | field | bytes |
 /// | --- | --- | --- |
 /// | `20` | counter of scripts | `u8` |
-/// | `20` | from a server, the script | by its head; see [`Script`] |
+/// | `20` | from a server, the script | varies; see [`Script`] |
 /// | `01` | animation and mood | `u8`, `u8` |
 /// | `02` | action | `u8` |
 /// | `04` | yaw: 256 is a full turn | `u8` |
@@ -28,7 +28,7 @@ use crate::types::{PropertyType, singles};
 pub struct Movement {
     /// A script counter, which each script increments.
     pub script_counter: Option<u8>,
-    /// The script that a server starts, together with a counter.
+    /// The script that a server starts, sent together with a counter.
     pub script: Option<Script>,
     /// Animation and mood.
     pub animation: Option<Animation>,
@@ -38,7 +38,8 @@ pub struct Movement {
     pub yaw: Option<u8>,
     /// The position: x, y (height), z.
     pub position: Option<[f32; 3]>,
-    /// The time that a server appends to a position of the client's own view, or with a script.
+    /// The time that a server appends to a position of the client's own view, or to any position
+    /// sent with a script.
     pub time: Option<u32>,
 }
 
@@ -59,7 +60,7 @@ const POSITION: u8 = 0x08;
 const KNOWN: u8 = SCRIPT | ANIMATION | ACTION | YAW | POSITION;
 
 impl Movement {
-    /// The flags, which state the fields that are present.
+    /// The flags, which state which fields are present.
     #[must_use]
     pub fn flags(&self) -> u8 {
         let flag = |present: bool, flag| if present { flag } else { 0 };

@@ -6,7 +6,8 @@ use super::create::NORMAL;
 use super::operation::Operation;
 use super::section::Section;
 
-/// Something unusual that is kept and written again. Few peers, if any, have been seen to send it.
+/// Something unusual that is kept and written back unchanged. Few peers, if any, have been seen to
+/// send it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Oddity {
@@ -18,7 +19,7 @@ pub enum Oddity {
     Tail(u8),
     /// A create or an update with this many superfluous presence bytes.
     Padding(u8),
-    /// A deletion of no views.
+    /// A deletion without any views.
     NothingDeleted,
     /// An update without blocks.
     NothingUpdated,

@@ -56,7 +56,7 @@ impl<'d> Operation<'d> {
         }
     }
 
-    /// Keeps what is unreadable because of this fault.
+    /// Keeps the bytes that are unreadable because of this fault.
     pub(super) fn decode_rest<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         fault: Fault,
@@ -169,7 +169,7 @@ impl<'d> Operation<'d> {
         }
     }
 
-    /// The view ID that precedes it.
+    /// The view ID that precedes the operation.
     const fn view(&self) -> u16 {
         match self {
             Self::Update(update) => update.view,
@@ -245,7 +245,8 @@ impl<'d> Operation<'d> {
     }
 }
 
-/// Whether it is a relevance notice, which has its own fault, regardless of the sender.
+/// Whether it is a relevance notice, which is reported as a fault of its own, regardless of the
+/// sender.
 fn is_notice(view: u16, rest: &[u8]) -> bool {
     view == ADMIN_VIEW && rest.get(2).is_some_and(|flags| flags & COMMAND == COMMAND)
 }

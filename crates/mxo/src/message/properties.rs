@@ -152,7 +152,7 @@ impl<'d> Properties<'d> {
         let mut list = Vec::with_capacity(room.min(order.len()));
         let groups = reader.record("properties", |reader| values(reader, order, &mut list))?;
         let needed = list.last().map_or(0, |last| last.index() / BITS) + 1;
-        // There are at most as many presence bytes as the order has, which is few.
+        // Orders are short, so the number of presence bytes is small.
         let padding = u8::try_from(groups.saturating_sub(needed)).unwrap_or(u8::MAX);
         if T::ON && padding > 0 {
             let here = reader.place();

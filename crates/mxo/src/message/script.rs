@@ -5,7 +5,7 @@ use worldwire_core::{Error, Reader, Result, Trace, Value, Writer};
 
 use super::fault::Fault;
 
-/// A script. Its head determines its layout; scripts with other heads are unreadable.
+/// A script. Its first bytes determine its layout; scripts with other first bytes are unreadable.
 ///
 /// | bytes | script |
 /// | --- | --- |
@@ -13,7 +13,7 @@ use super::fault::Fault;
 /// | `40 00 29 id:u32 unknown1:u16` | an animation or effect |
 /// | `c0 00 74 unknown1:u16` | the character leaves |
 ///
-/// Unverified: whether the first two bytes of the heads have a separate meaning.
+/// Unverified: whether the first two bytes of a script have a meaning of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Script {

@@ -16,8 +16,8 @@ pub const MAX_OPERATIONS: usize = 32_768;
 
 /// An object section.
 ///
-/// An unreadable [`Operation`] contains all remaining bytes and is the last one. Only an
-/// unreadable create can be followed by further creates, because their heads can be found.
+/// An unreadable [`Operation`] contains all remaining bytes and is the last one. The exception is
+/// an unreadable create: further creates can follow it, because their headers can be found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Section<'d> {
     /// The operations, in the order in which to apply them.
@@ -31,8 +31,8 @@ impl<'d> Section<'d> {
     ///
     /// # Errors
     /// [`Fault::of`] identifies the broken rule; [`Fault::Truncated`] is an incomplete error.
-    /// Exceeding the limit on operations is an error too. Do not apply any part of a section that
-    /// failed.
+    /// Exceeding the limit on operations is also an error. Do not apply any part of a section that
+    /// caused an error.
     pub fn decode<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         context: &Context<'n, '_>,
@@ -63,7 +63,7 @@ impl<'d> Section<'d> {
         Ok(section)
     }
 
-    /// Whether operations can be read to their end if the first block of NPCs is one byte. This is
+    /// Whether all operations can be read if the first block of NPCs is one byte. This is
     /// determined once per section.
     pub(super) fn is_whole(
         rest: &[u8],
@@ -228,7 +228,7 @@ pub struct SectionWriter<'w, 'o> {
 }
 
 impl<'w, 'o> SectionWriter<'w, 'o> {
-    /// The number of bytes that a section has besides its operations.
+    /// The number of bytes in a section besides its operations.
     pub const FRAME: usize = 3;
 
     /// Writes the MPM ID.

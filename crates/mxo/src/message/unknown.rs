@@ -10,7 +10,7 @@ use super::fault::{Fault, NAMES};
 use super::views::END;
 use crate::schema::Objects;
 
-/// A create of an object of unknown class: its head, and everything up to the next create.
+/// A create of an object of unknown class: its header, and everything up to the next create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownCreate<'d> {
     /// The part whose layout does not depend on the class.

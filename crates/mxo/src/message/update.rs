@@ -29,7 +29,7 @@ pub struct Update<'d> {
     pub view: u16,
     /// The class of its object, which determines the layout.
     pub class: ClassId,
-    /// Whether the class is a guess, and with it all other fields.
+    /// Whether the class is a guess, which makes all other fields guesses, too.
     pub guess: bool,
     /// An NPC's first block, known only from the deaths of NPCs. Unverified: its size, one byte, and
     /// its meaning. With [`Rules::keep_unknown`](super::Rules::keep_unknown), it is read only if the
@@ -75,7 +75,7 @@ impl<'d> Update<'d> {
         Ok(first | movement | bit(self.properties.is_some(), blocks.properties)?)
     }
 
-    /// Reads what follows the view ID: mask and blocks. A pending update has the same contents.
+    /// Reads the mask and blocks that follow the view ID. A pending update has the same contents.
     ///
     /// # Errors
     /// Incomplete; [`Fault::UnknownLayout`], [`Fault::IndexOutOfRange`].
@@ -184,7 +184,7 @@ impl<'d> Update<'d> {
         Self::body_from_json(fields, view, viewed(view), context)
     }
 
-    /// Reads everything but the view; no other fields may remain.
+    /// Reads everything but the view ID; no other fields may remain.
     pub(super) fn body_from_json(
         mut fields: FieldsOf<'_>,
         view: u16,
@@ -230,7 +230,7 @@ impl<'d> Update<'d> {
 /// The mask bit of an NPC's first block.
 const NPC_FIRST: u8 = 1;
 
-/// Whether the bytes after a view ID begin an update with an NPC's first block.
+/// Whether the bytes after a view ID are the start of an update with an NPC's first block.
 pub(super) fn has_npc_first(class: &Class, rest: &[u8]) -> bool {
     matches!(class.updates(), Updates::Npc(_))
         && rest.first().is_some_and(|mask| mask & NPC_FIRST != 0)
@@ -270,8 +270,8 @@ impl Updates {
         first.into_iter().chain(second)
     }
 
-    /// The order of properties in this view's updates: a player's own view has a different order
-    /// from those of other clients. `None` if it is unknown.
+    /// The order of properties in this view's updates: a player's own view uses a different order
+    /// from the views that other clients have of that player. `None` if the order is unknown.
     #[inline]
     #[must_use]
     pub fn order(&self, view: u16) -> Option<&Order> {

@@ -8,7 +8,7 @@ use crate::schema::{ClassId, Objects};
 
 /// The view ID that ends a section.
 pub const END: u16 = 0;
-/// The view through which a server creates and deletes the others.
+/// The view through which a server creates and deletes all other views.
 pub const ADMIN_VIEW: u16 = 1;
 /// The view of the client's own character, the only one that a client updates.
 pub const OWN_VIEW: u16 = 2;
@@ -36,7 +36,7 @@ pub trait Views {
     fn viewed(&self, view: u16) -> Option<Viewed>;
 }
 
-/// No views: only sections that create what they update are readable.
+/// No views: only sections that create the views they update are readable.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoViews;
 
@@ -61,7 +61,7 @@ impl Views for HashMap<u16, Viewed> {
 /// How strict decoding is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Accepts a section without the end marker `00 00`. Some servers sent such sections.
+    /// Accepts a section without the end marker `00 00`. Some servers have sent such sections.
     pub unterminated: bool,
     /// Keeps all remaining bytes when a class, view or layout is unknown, instead of failing.
     pub keep_unknown: bool,
@@ -72,7 +72,7 @@ pub struct Rules {
 impl Rules {
     /// The rules of a server or client.
     pub const STRICT: Self = Self { unterminated: false, keep_unknown: false, guess: false };
-    /// The rules of an observer, which does not know everything but does not guess either.
+    /// The rules of an observer: unknown parts are kept, and nothing is guessed.
     pub const LENIENT: Self = Self { unterminated: true, keep_unknown: true, guess: false };
 }
 
@@ -118,7 +118,7 @@ impl core::fmt::Debug for Context<'_, '_> {
     }
 }
 
-/// The views inside a section: those before it, plus what it has created and deleted.
+/// The views inside a section: those that existed before it, updated by its creates and deletes.
 #[derive(Clone)]
 pub(super) struct SectionViews<'v> {
     /// Whether the section can be read to its end if the first block of NPCs is one byte.

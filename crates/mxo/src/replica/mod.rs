@@ -28,10 +28,10 @@
 //! ```
 //!
 //! Packets can overtake each other. With packet numbers ([`Replica::packet`]), a replica keeps the
-//! newest value of each property, whatever the order of arrival. Older values, and those for a view
-//! that is gone or for an earlier object with the same ID, change nothing; a [`Notice::Stale`]
-//! reports them. Updates that wait for a create apply after it, whatever their packet numbers, in
-//! packet order. If a missing packet may have replaced a view, its updates are guesses.
+//! newest value of each property, whatever the order of arrival. Older values, and values for a
+//! deleted view or for an earlier object with the same ID, change nothing; a [`Notice::Stale`]
+//! reports them. Updates that wait for a create are applied after it in packet order, whatever
+//! their packet numbers. If a missing packet may have replaced a view, its updates are guesses.
 
 mod show;
 mod view;
@@ -55,8 +55,8 @@ pub use view::View;
 pub struct Bounds {
     /// The maximum number of views. Default 16,384.
     pub views: usize,
-    /// The maximum size of the pending updates that wait for their creates, with 16 bytes of
-    /// overhead each. Default 256 KiB.
+    /// The maximum total size of the pending updates that wait for their creates, including 16
+    /// bytes of overhead for each. Default 256 KiB.
     pub pending_bytes: usize,
 }
 
@@ -113,12 +113,12 @@ pub struct Replica {
     /// Pending updates of views that do not exist yet, in order of arrival.
     pending: BTreeMap<u16, PendingQueue>,
     pending_bytes: usize,
-    /// The previous object with each ID, and until when it had the ID.
+    /// The previous object with each ID, and when it lost the ID.
     previous: BTreeMap<u16, PreviousView>,
     /// The packets from each side that are missing, by [`Side::index`], and the current packet.
     missing: [Missing; 2],
     now: Option<PacketStamp>,
-    /// The newest packet from the server that is missing although the client has it.
+    /// The newest packet from the server that is missing here although the client has received it.
     unseen: u64,
 }
 
@@ -127,7 +127,7 @@ pub struct Replica {
 struct PendingQueue {
     /// The data, each with its packet's count.
     list: Vec<(u64, Box<[u8]>)>,
-    /// Their accounted size.
+    /// Their size, including overhead.
     bytes: usize,
 }
 
@@ -137,7 +137,7 @@ struct PreviousView {
     viewed: Option<Viewed>,
     /// The count of the packet that ended it.
     until: u64,
-    /// The count of the last packet that can be about it. Later ones are about an object whose
+    /// The count of the last packet that can refer to it. Later packets refer to an object whose
     /// create is missing.
     is_known_until: u64,
 }
@@ -149,8 +149,8 @@ struct Report {
     stale: BTreeSet<u16>,
 }
 
-/// The views as the current packet knows them: a late packet may refer to views that have been
-/// deleted since.
+/// The views that existed when the current packet was sent: a late packet may refer to views that
+/// have been deleted since.
 impl Views for Replica {
     fn viewed(&self, view: u16) -> Option<Viewed> {
         let Some(PacketStamp { from: Side::Server, count }) = self.now else {
@@ -198,10 +198,10 @@ impl Replica {
         &self.objects
     }
 
-    /// Sets the packet of the following sections. Call it for every packet, even one without
-    /// sections, or for none: packet numbers wrap around. `time` is the packet's own, by the
-    /// sender's clock; after more than 2047 missing packets, the number alone does not tell a new
-    /// packet from a late one. Without numbers, sections are treated as in order.
+    /// Sets the packet of the following sections. Because packet numbers wrap around, either call
+    /// it for every packet, even one without sections, or never. `time` is the packet's own, by the
+    /// sender's clock; after more than 2047 missing packets, the number alone does not distinguish
+    /// a new packet from a late one. Without numbers, sections are assumed to be in order.
     pub fn packet(&mut self, from: Side, number: SequenceNumber, time: u32) {
         let count = self.missing[from.index()].note(number, time);
         self.now = Some(PacketStamp { from, count });
@@ -213,8 +213,8 @@ impl Replica {
     }
 
     /// Takes the acknowledgements of a client's packet, which show whether a missing packet from
-    /// the server has arrived and may have replaced views. Until then, and if it has, updates of
-    /// older views are guesses.
+    /// the server has reached the client and may have replaced views. As long as this is unknown,
+    /// and if the packet has arrived, updates of older views are guesses.
     pub fn acknowledged(&mut self, sequence: SequenceWord) {
         let [client, server] = &mut self.missing;
         if server.is_empty() {
@@ -241,11 +241,11 @@ impl Replica {
 
     /// Reads a section and applies it. Also returns its length in bytes.
     ///
-    /// To trace it, decode it with [`Section::decode`], with this replica as the context's views,
-    /// and [apply](Self::apply) it.
+    /// To trace a section, decode it with [`Section::decode`], with this replica as the context's
+    /// views, and [apply](Self::apply) it.
     ///
     /// # Errors
-    /// Those of [`Section::decode`] and [`Self::apply`]; nothing has changed then.
+    /// The errors of [`Section::decode`] and [`Self::apply`]. In that case, nothing has changed.
     pub fn receive(
         &mut self,
         bytes: &[u8],
@@ -264,7 +264,7 @@ impl Replica {
     /// the sender.
     ///
     /// # Errors
-    /// The limits on views and on pending bytes; nothing has changed then.
+    /// If a limit on views or pending bytes is exceeded. In that case, nothing has changed.
     pub fn apply(&mut self, section: &Section<'_>, from: Side) -> Result<Vec<Notice>> {
         let stamp = self.stamp(from);
         self.check(section, stamp)?;
@@ -323,7 +323,7 @@ impl Replica {
 
     /// Checks that the bounds hold throughout a section.
     fn check(&self, section: &Section<'_>, stamp: PacketStamp) -> Result<()> {
-        // The section's changes so far: whether a view exists, and the bytes that wait for it.
+        // The section's changes so far: whether each view exists, and the bytes that wait for it.
         let mut there: BTreeMap<u16, bool> = BTreeMap::new();
         let mut waiting: BTreeMap<u16, usize> = BTreeMap::new();
         let (mut views, mut pending) = (self.views.len(), self.pending_bytes);
@@ -332,7 +332,7 @@ impl Replica {
             let is_there = |there: &BTreeMap<u16, bool>, view: u16| {
                 there.get(&view).copied().unwrap_or_else(|| self.views.contains_key(&view))
             };
-            // Drops what waits for a view, except for data from newer packets.
+            // Drops the data that waits for a view, except for data from newer packets.
             let mut clear = |view: u16, until: u64, pending: &mut usize| {
                 let kept = self.bytes_after(view, until);
                 let before = waiting.insert(view, kept).unwrap_or_else(|| waits(view));
@@ -379,7 +379,7 @@ impl Replica {
         Ok(())
     }
 
-    /// The bytes that wait for a view from packets after a count.
+    /// The number of waiting bytes for a view from packets after this count.
     fn bytes_after(&self, view: u16, count: u64) -> usize {
         let list = self.pending.get(&view).into_iter().flat_map(|queue| &queue.list);
         list.filter(|it| it.0 > count).map(|(_, data)| data.len() + PENDING_OVERHEAD).sum()
@@ -398,13 +398,13 @@ impl Replica {
             && self.previous.get(&view).is_some_and(|previous| stamp.count < previous.until)
     }
 
-    /// Whether a create or deletion is older than what is known of the view.
+    /// Whether a create or deletion is older than the known state of the view.
     fn is_stale(&self, view: u16, stamp: PacketStamp) -> bool {
         let is_behind = self.views.get(&view).is_some_and(|view| view.is_behind(stamp.count));
         self.is_previous(view, stamp) || is_behind
     }
 
-    /// Records the end of a view, or of one that was never seen.
+    /// Records the end of a view, even if the view was never seen.
     fn retire(&mut self, view: u16, viewed: Option<Viewed>, stamp: PacketStamp) {
         let before = self.previous.get(&view).copied();
         let has_room = self.previous.len() < self.bounds.views || before.is_some();
@@ -436,8 +436,8 @@ impl Replica {
         }
         self.views.insert(id, View::new(create, &self.objects, stamp));
         for (count, data) in self.take_pending(id, u64::MAX) {
-            // The data waited for this create, so it applies after the create, even if its packet
-            // is older.
+            // The data was waiting for this create, so it is applied after the create, even if its
+            // packet is older.
             self.apply_pending(
                 id,
                 &data,
@@ -502,7 +502,7 @@ impl Replica {
         }
     }
 
-    /// Takes the data waiting for a view from packets up to a count, oldest first.
+    /// Takes the data waiting for a view from packets up to this count, oldest first.
     fn take_pending(&mut self, view: u16, until: u64) -> Vec<(u64, Box<[u8]>)> {
         let Some(queue) = self.pending.get_mut(&view) else { return Vec::new() };
         let (mut taken, left) =

@@ -129,8 +129,8 @@ impl Replica {
     }
 }
 
-/// Shows a value as in a tree. Returns false for length-prefixed text whose length differs from its
-/// type's.
+/// Shows a value as it appears in a tree. Returns false for length-prefixed text whose length
+/// differs from its type's.
 fn shown(held: &Held, show: impl FnOnce(worldwire_core::NodeRef<'_, '_>)) -> bool {
     if held.bytes.len() != usize::from(held.kind.size()) {
         return false;

@@ -19,8 +19,8 @@ pub(super) struct PacketStamp {
 type Last = [u64; 2];
 
 impl PacketStamp {
-    /// Whether this packet is at least as new as the same side's last one. If so, it becomes the
-    /// last.
+    /// Whether this packet is at least as new as the same side's last one. If so, records it as the
+    /// last one.
     fn replaces(self, last: &mut Last) -> bool {
         let [client, server] = last;
         let last = match self.from {
@@ -44,7 +44,7 @@ pub struct View {
     viewed: Viewed,
     /// The count of the packet that created it.
     created: u64,
-    /// By name; shown in create order.
+    /// The values by property name; shown in create order.
     values: BTreeMap<Box<str>, Held>,
     movement: Movement,
     /// The last packet for each movement field.
@@ -55,7 +55,7 @@ pub struct View {
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     pub(super) kind: PropertyType,
-    /// Length-prefixed text may be shorter or longer than its type.
+    /// Length-prefixed text may be shorter or longer than its type states.
     pub(super) bytes: Box<[u8]>,
     /// The index in creates; other properties follow.
     rank: u32,
@@ -208,7 +208,7 @@ impl View {
         self.viewed.class
     }
 
-    /// Whether the class is a guess, and with it the names of properties.
+    /// Whether the class is a guess, which makes the names of properties guesses, too.
     #[must_use]
     pub const fn is_guess(&self) -> bool {
         self.viewed.guess
@@ -236,7 +236,7 @@ impl View {
         &self.movement
     }
 
-    /// Where the object is: as last moved, or as created.
+    /// The object's position, from its last movement or its create.
     #[must_use]
     pub fn position(&self) -> Option<[f64; 3]> {
         if let Some(position) = self.movement.position {

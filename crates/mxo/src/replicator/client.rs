@@ -11,19 +11,19 @@ use super::view::{Ids, Listed, NO_ENTRY, View, ViewList, ViewState};
 use super::world::{Viewer, World};
 use crate::message::OWN_VIEW;
 
-/// How many bytes a client was sent in sections, without their IDs and end markers.
+/// The number of bytes sent to a client in sections, without their IDs and end markers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Bytes sent for the first time.
     pub first: u64,
-    /// Bytes sent again, because they were lost or considered lost, or because an older value may
+    /// Bytes sent again because they were lost or considered lost, or because an older value may
     /// have arrived after them.
     pub again: u64,
     /// The number of sections.
     pub sections: u64,
 }
 
-/// No view has the ID.
+/// No view uses the ID.
 const NO_SLOT: u32 = u32::MAX;
 /// The object of a view that was removed from the world.
 const NO_OBJECT: u32 = u32::MAX;
@@ -32,11 +32,11 @@ const NO_OBJECT: u32 = u32::MAX;
 pub(super) struct Client {
     pub(super) generation: u32,
     pub(super) is_alive: bool,
-    /// Its index among the clients.
+    /// The client's index among all clients.
     pub(super) index: u32,
-    /// Its own character.
+    /// The client's own character.
     pub(super) own: Option<u32>,
-    /// Its viewpoint while it has no character.
+    /// The client's viewpoint while it has no character.
     pub(super) viewpoint: Option<Point>,
     pub(super) views: ViewList,
     pub(super) ids: Ids,
@@ -45,14 +45,14 @@ pub(super) struct Client {
     /// The time of the last tick.
     now: Duration,
     by_id: Vec<u32>,
-    /// A bit for every object that it has a view of.
+    /// A bit for every object of which the client has a view.
     viewed: Vec<u64>,
     pub(super) log: SendLog,
     /// Views to create, update and delete. Some entries may be obsolete.
     pub(super) creates: Vec<Listed>,
     pub(super) updates: Vec<Listed>,
     pub(super) deletes: Vec<Listed>,
-    /// The number of objects in range that did not fit.
+    /// The number of objects in range that exceeded the limit on views.
     pub(super) left_out: usize,
     pub(super) plan: Plan,
     pub(super) traffic: Traffic,
@@ -64,7 +64,7 @@ pub(super) struct Client {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Plan {
     pub(super) tick: u64,
-    /// The bytes that the client may still be sent in this tick.
+    /// The number of bytes that may still be sent to the client in this tick.
     pub(super) left: usize,
     pub(super) creates: usize,
     pub(super) updates: usize,
@@ -136,7 +136,7 @@ impl Client {
             return;
         }
         let is_own = self.own == Some(object);
-        // The client's own character always fits.
+        // There is always room for the client's own character.
         if self.views.len() >= config.views && !is_own {
             self.left_out += 1;
             return;
@@ -217,7 +217,7 @@ impl Client {
         }
     }
 
-    /// Whether an object exists and is this close, or is the client's own character.
+    /// Whether an object exists and either is this close or is the client's own character.
     pub(super) fn reaches(&self, object: u32, world: &World, radius: f64) -> bool {
         if !world.objects.get(object as usize).is_some_and(|object| object.alive) {
             return false;
@@ -364,10 +364,10 @@ impl Client {
         }
     }
 
-    /// An expired section has arrived after all. Sends again what it may have undone.
+    /// An expired section has arrived after all. Resends the changes that it may have undone.
     ///
-    /// Nothing else follows from its arrival: a later deletion may have made it unreadable, so none
-    /// of its contents count as delivered.
+    /// Its arrival proves nothing else: a later deletion may have made it unreadable, so none of
+    /// its contents count as delivered.
     fn resend(&mut self, past: &GivenUp, world: &mut World, config: &Config) {
         let next = self.log.next_entry();
         for entry in &past.entries {
@@ -419,7 +419,7 @@ impl Client {
         }
     }
 
-    /// Whether an expired section could still change what the client has.
+    /// Whether an expired section could still change the client's state.
     pub(super) fn may_change(&self, world: &World, config: &Config) -> bool {
         let is_near = |past: &&GivenUp| past.at.saturating_add(config.later) > self.now;
         let mut past = self.log.past().filter(is_near);
@@ -450,7 +450,7 @@ impl Client {
         view.open_plain -= u16::from(matches!(content, Content::Plain(_)));
     }
 
-    /// Handles sections whose time is up.
+    /// Handles expired sections.
     pub(super) fn handle_timeouts(&mut self, now: Duration, world: &mut World, config: &Config) {
         self.now = now;
         while let Some((until, id)) = self.parked.first().copied()
@@ -531,8 +531,8 @@ pub(super) fn needs_create(view: &View) -> bool {
 /// Whether a deletion must and can be sent.
 ///
 /// A plain update that arrives after the deletion is unreadable, as is everything after it, so the
-/// deletion waits for those updates. A deletion that a create may overtake is sent again once
-/// nothing can overtake it.
+/// deletion waits until no plain update can still arrive. A deletion that a create may overtake is
+/// sent again once nothing can overtake it.
 pub(super) fn needs_delete(view: &View, config: &Config) -> bool {
     view.state == Some(ViewState::Deleting)
         && !view.is_gone
@@ -560,9 +560,9 @@ fn list(view: &mut View, slot: u32, mask: Mask, again: bool, tick: u64, updates:
     }
 }
 
-/// Which parts of an expired update have changed since. A newer value was sent while the update
+/// The parts of an expired update that have changed since. A newer value was sent while the update
 /// might still arrive, so the client may now have the older one. Values that another old update may
-/// still overwrite are left to that one.
+/// still overwrite are handled when that one expires.
 #[cold]
 fn stale_of(log: &SendLog, view: &View, world: &World, number: u64, mut stale: Mask) -> Mask {
     for (other, entry, outcome, stamp) in log.chain(view.last, None) {

@@ -8,7 +8,7 @@ use super::view::{View, ViewState};
 use super::{ClientId, ObjectId, Point, Replicator, Traffic, limit};
 use crate::message::{ADMIN_VIEW, Context, Fault, Movement, OWN_VIEW, Section, Viewed, Views};
 
-/// A view that a client has or is to get.
+/// A view that a client has or will receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewInfo {
     /// The view ID; 0 before its create is sent.
@@ -109,9 +109,9 @@ impl Replicator {
     /// apply it: pass its movements to [`follow`](Self::follow).
     ///
     /// # Errors
-    /// A value error if the client has left, and those of [`Section::decode`]. Views other than the
-    /// client's own are [`Fault::BadViewId`]; before it has a view of its character, all views are
-    /// [`Fault::UnknownView`].
+    /// A value error if the client has left, and the errors of [`Section::decode`]. Views other
+    /// than the client's own are [`Fault::BadViewId`]; before it has a view of its character, all
+    /// views are [`Fault::UnknownView`].
     pub fn read<'d>(&self, client: ClientId, bytes: &'d [u8]) -> Result<(Section<'d>, usize)> {
         let index = self.client_index(client)?;
         let client = &self.clients[index as usize];
@@ -128,7 +128,7 @@ impl Replicator {
     /// script counter.
     ///
     /// # Errors
-    /// A value error if the client has left or has no character, and those of
+    /// A value error if the client has left or has no character, and the errors of
     /// [`set_movement`](Self::set_movement).
     pub fn follow(&mut self, client: ClientId, movement: &Movement) -> Result<()> {
         let index = self.client_index(client)?;
@@ -141,7 +141,7 @@ impl Replicator {
         Ok(())
     }
 
-    /// The object that a client refers to by view ID and spawn sequence, as in its requests.
+    /// The object to which a client refers by view ID and spawn sequence, as in its requests.
     ///
     /// # Errors
     /// A value error if the client has left; [`Fault::BadViewId`] for 0 and 1;
@@ -174,7 +174,7 @@ impl Replicator {
         })
     }
 
-    /// The views of an object that are not being deleted and the clients that have them.
+    /// The views of an object that are not being deleted, with the clients that have them.
     pub fn viewers(&self, object: ObjectId) -> Result<impl Iterator<Item = (ClientId, ViewInfo)>> {
         let index = self.object_index(object)?;
         let viewers = &self.world.objects[index as usize].viewers;
@@ -198,19 +198,19 @@ impl Replicator {
         })
     }
 
-    /// What a client has been sent so far.
+    /// The traffic sent to a client so far.
     pub fn traffic(&self, client: ClientId) -> Result<Traffic> {
         Ok(self.clients[self.client_index(client)? as usize].traffic)
     }
 
-    /// How many of a client's sections are neither acknowledged nor lost.
+    /// The number of a client's sections that are neither acknowledged nor lost.
     pub fn unacknowledged(&self, client: ClientId) -> Result<usize> {
         Ok(self.clients[self.client_index(client)? as usize].log.open())
     }
 
     /// Whether a client has certainly received everything as of the last tick: it has every view in
-    /// range, nothing is waiting to be sent, and nothing sent can still arrive and change it,
-    /// within the time of [`Config::later`](super::Config::later).
+    /// range, nothing is waiting to be sent, and nothing that was sent can still arrive and change
+    /// the client's state, within the time of [`Config::later`](super::Config::later).
     pub fn is_settled(&self, client: ClientId) -> Result<bool> {
         let client = &self.clients[self.client_index(client)? as usize];
         let is_quiet = |view: &View| view.state == Some(ViewState::Live) && view.dirty == 0;

@@ -1,10 +1,10 @@
-//! The configuration of a replicator: radii, budgets, time-outs, limits.
+//! The configuration of a replicator: radii, budgets, timeouts, limits.
 
 use std::time::Duration;
 
 use worldwire_core::{Error, Result};
 
-/// The minimum of [`Config::packet_bytes`]: any single property fits.
+/// The minimum of [`Config::packet_bytes`], at which any single property fits.
 const LEAST_PACKET: usize = 512;
 /// The maximum of [`Config::packet_bytes`]: lengths inside a section have 16 bits.
 const MAX_PACKET: usize = 60_000;
@@ -15,16 +15,16 @@ const MAX_SLOTS: usize = 1 << 30;
 
 /// The configuration of a [`Replicator`](super::Replicator).
 ///
-/// Distances are in world units: 100 of them are one metre.
+/// Distances are in world units, 100 to the metre.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// A client gets a view of an object at most this far away. Default 10,000.
+    /// A client is given a view of an object that is at most this far away. Default 10,000.
     pub enter: f64,
     /// A client loses the view beyond this distance, which must be at least [`enter`](Self::enter).
     /// The difference keeps an object at the edge from flickering. Default 12,000.
     pub leave: f64,
     /// The maximum size of a section in bytes, including its ID and end marker. Default 1,295: the
-    /// 1,300 bytes of a packet without its flags and a sim time. At least 512.
+    /// 1,300 bytes of a packet, minus its flags and a simulation time. At least 512.
     pub packet_bytes: usize,
     /// The maximum number of section bytes per client and tick; at least
     /// [`packet_bytes`](Self::packet_bytes). Default twice that.
@@ -37,21 +37,22 @@ pub struct Config {
     ///
     /// Unverified: that the game's client applies packets in order of arrival, as its queue of
     /// pending updates suggests. A trace of a client on a network that reorders packets would
-    /// settle it. The default is right in either case; `None` sends less and deletes sooner.
+    /// settle this. The default is correct in either case; `None` sends less and deletes sooner.
     pub late: Option<Duration>,
     /// How long to allow for packets even later than [`late`](Self::late): the IDs in them are not
-    /// reused, and a client is not settled while one could still change what it has. Default 5
-    /// seconds. The acknowledgement of such a packet is always handled, within 2,048 packets.
+    /// reused, and a client is not settled while such a packet could still change the client's
+    /// state. Default 5 seconds. The acknowledgement of such a packet is always handled, within
+    /// 2,048 packets.
     pub later: Duration,
-    /// How long to wait before an unacknowledged packet is considered lost. The connection knows
-    /// better and should report losses sooner. Default 10 seconds.
+    /// How long to wait before an unacknowledged packet is considered lost. The connection has
+    /// better information and should report losses sooner. Default 10 seconds.
     pub give_up: Duration,
     /// The maximum number of objects. Default 65,536.
     pub objects: usize,
     /// The maximum number of clients. Default 1,024.
     pub clients: usize,
     /// The maximum number of views per client, including those whose deletion is unacknowledged.
-    /// The client's own character always fits. Default 4,096.
+    /// There is always room for the client's own character. Default 4,096.
     pub views: usize,
 }
 

@@ -1,6 +1,6 @@
 //! Interest management: which objects are within range of which client.
 //!
-//! Only objects and clients that moved are examined, and a grid finds what is near, so distant
+//! Only objects and clients that have moved are examined, and a grid finds what is near, so distant
 //! objects cost nothing.
 
 use super::client::Client;
@@ -61,8 +61,8 @@ impl Grid {
         });
     }
 
-    /// Appends all items in the cells around a position: everything within a cell's width, and
-    /// more.
+    /// Appends all items in the cells around a position: everything within a cell's width, and some
+    /// items beyond it.
     fn near(&self, position: &Point, found: &mut Vec<u32>) {
         let [x, z] = self.cell(position);
         for cell_x in x.saturating_sub(1)..=x.saturating_add(1) {
@@ -113,7 +113,7 @@ impl Once {
     }
 }
 
-/// The positions of objects and clients, and which of them moved since the last tick.
+/// The positions of objects and clients, and which of them have moved since the last tick.
 #[derive(Debug)]
 pub(super) struct Interest {
     objects: Grid,
@@ -187,7 +187,7 @@ impl Interest {
         self.found = found;
     }
 
-    /// Finds who sees an object that moved.
+    /// Finds the clients that see an object that has moved.
     fn update_viewers(
         &self,
         object: u32,
@@ -218,7 +218,7 @@ impl Interest {
         }
     }
 
-    /// Finds what a client that moved sees.
+    /// Finds the objects that a client sees after it has moved.
     fn update_views(
         &self,
         client: &mut Client,
@@ -233,7 +233,7 @@ impl Interest {
             let view = client.views.at(slot);
             let is_kept = match view.state {
                 None | Some(ViewState::Deleting) => true,
-                // The object has become the client's character or has ceased to be it.
+                // The object has become the client's character or has stopped being it.
                 _ if (view.audience == Audience::Own) != (client.own == Some(view.object)) => false,
                 _ => client.reaches(view.object, world, config.leave),
             };

@@ -27,7 +27,7 @@ pub(super) const FIRST_MOVEMENT: u32 = 124;
 /// The number of movement fields.
 pub(super) const MOVEMENT_FIELDS: usize = 4;
 
-/// Who a view is for: the client whose character the object is, or any other client.
+/// The audience of a view: the client whose character the object is, or any other client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Audience {
     #[default]
@@ -78,7 +78,7 @@ impl Field {
 /// The layout of updates for an audience.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Orders {
-    /// The field at each index of the update order and whether it is length-prefixed text.
+    /// The field at each index of the update order, and whether it is length-prefixed text.
     pub(super) fields: Vec<(u16, bool)>,
     /// Whether updates can contain movement.
     pub(super) has_movement: bool,

@@ -1,39 +1,39 @@
 //! The server side of replication: one world, and the views that many clients have of it.
 //!
-//! A [`Replicator`] holds the objects of a world with their newest values and, for each client,
-//! what it has and what it was sent. It uses neither sockets nor a clock:
+//! A [`Replicator`] holds the objects of a world with their newest values and, for each client, its
+//! state and the sections sent to it. It uses neither sockets nor a clock:
 //!
 //! 1. Change the world: [`spawn`](Replicator::spawn), [`set`](Replicator::set),
 //!    [`set_movement`](Replicator::set_movement), [`move_to`](Replicator::move_to),
 //!    [`despawn`](Replicator::despawn).
 //! 2. Call [`tick`](Replicator::tick), which works out which clients need which updates.
 //! 3. For each client, [`poll`](Replicator::poll) sections until there are none left. Send each
-//!    with [`send_objects`](crate::connection::Sender::send_objects), and return its packet's
-//!    number with [`sent`](Replicator::sent).
+//!    with [`send_objects`](crate::connection::Sender::send_objects), and pass its packet number to
+//!    [`sent`](Replicator::sent).
 //! 4. Pass on what the connection reports: [`delivered`](Replicator::delivered),
 //!    [`lost`](Replicator::lost), [`reset`](Replicator::reset).
 //!
 //! Guarantees:
 //!
-//! * Updates of a view whose create is unacknowledged are sent as pending updates; no others are. A
-//!   create is never split, and never repeated for a view that the client has.
+//! * Only updates of a view whose create is unacknowledged are sent as pending updates. A create is
+//!   never split, and never repeated for a view that the client has.
 //! * Nothing is lost. The contents of a lost packet are sent again with the newest values, unless a
-//!   newer packet contained them. So is anything that an older packet may have overwritten by
-//!   arriving after a newer one.
+//!   newer packet contained them. Values that an older packet may have overwritten by arriving
+//!   after a newer one are sent again, too.
 //! * A view ID is reused only when no create, update or deletion of its last object can still
 //!   arrive. The next object with the ID has a different spawn sequence.
 //! * The client's own character is view 2, with its own update order.
 //! * Values are stored once, whatever the number of clients, and encoded once per tick for all
-//!   clients that need the same ones.
+//!   clients that need the same values.
 //! * A client that needs more than [`Config::tick_bytes`] gets deletions first. Creates and updates
 //!   follow: those waiting for more than [`Config::patience`] ticks by age, the others by distance.
 //!   Overdue updates and creates take turns going first. So a change waits for at most `patience`
-//!   ticks, plus the time for twice as many packets as everything waiting fills, deletions
-//!   included.
+//!   ticks, plus the time needed to send twice the number of packets that all waiting data fills,
+//!   deletions included.
 //!
-//! A property that its class has only in creates can be set, too. It reaches the clients whose
-//! views are created later. So does the position of an object that moves: if it has the property
-//! `Position`, its creates contain the current one.
+//! A property that its class has only in creates can also be set, but reaches only clients whose
+//! views are created later. Likewise, if an object that moves has the property `Position`, its
+//! creates contain the current position.
 //!
 //! The same calls produce the same bytes: nothing depends on addresses or hashes.
 //!
@@ -121,8 +121,8 @@ pub struct ClientId {
 
 /// A world, and the views that many clients have of it; see the [module](self).
 ///
-/// Fallible methods return a value error for a client that has left, and for an object that is
-/// gone.
+/// Fallible methods return a value error for a client that has left or an object that has been
+/// removed.
 #[derive(Debug)]
 pub struct Replicator {
     config: Config,
@@ -155,8 +155,8 @@ impl Replicator {
         &self.world.schema
     }
 
-    /// Advances the world to `now` and works out which clients need which updates. Also renews
-    /// each client's budget. An earlier `now` is treated as the last one.
+    /// Advances the world to `now` and works out which clients need which updates. Also renews each
+    /// client's budget. If `now` is earlier than the last call's, the last call's time is used.
     pub fn tick(&mut self, now: Duration) {
         self.now = self.now.max(now);
         self.world.tick += 1;
@@ -170,7 +170,7 @@ impl Replicator {
             }
         }
         self.interest.tick(&mut self.clients, &mut self.world, &self.config);
-        // Changes reach all clients with a view.
+        // Changes reach all clients with a view of the object.
         let mut changed = core::mem::take(&mut self.world.changed);
         for index in changed.drain(..) {
             let object = &mut self.world.objects[index as usize];
@@ -184,9 +184,9 @@ impl Replicator {
     }
 
     /// Appends a client's next section to `out`, from its ID 3 to its end marker. Returns `false`
-    /// without appending when nothing is waiting, the tick's budget is used up, or 1,024 sections
-    /// may still arrive. Call [`sent`](Self::sent) afterwards; otherwise the section is treated as
-    /// never sent.
+    /// without appending anything if nothing is waiting, the tick's budget is used up, or 1,024
+    /// sections may still arrive. Call [`sent`](Self::sent) afterwards; otherwise the section is
+    /// treated as never sent.
     pub fn poll(&mut self, client: ClientId, out: &mut Vec<u8>) -> Result<bool> {
         let index = self.client_index(client)?;
         let client = &mut self.clients[index as usize];
@@ -198,7 +198,7 @@ impl Replicator {
     }
 
     /// Reports that the last polled section was sent in this packet. Packet numbers do not wrap,
-    /// and increase with every packet; other packets may use the numbers in between.
+    /// and increase with every packet. There may be gaps, because other packets also have numbers.
     ///
     /// # Errors
     /// A value error if the client has left, no section was polled, or the number does not
@@ -232,9 +232,9 @@ impl Replicator {
         Ok(())
     }
 
-    /// Reports that a packet has probably not arrived: later ones were acknowledged, or none was
-    /// for too long. Ignores other numbers, like [`delivered`](Self::delivered), which may still
-    /// follow at any time.
+    /// Reports that a packet has probably not arrived: later packets were acknowledged, or no
+    /// packet was acknowledged for too long. Ignores other numbers, like
+    /// [`delivered`](Self::delivered), which may still follow at any time.
     pub fn lost(&mut self, client: ClientId, number: u64) -> Result<()> {
         let index = self.client_index(client)?;
         let client = &mut self.clients[index as usize];

@@ -21,8 +21,8 @@ pub struct Spawn<'d> {
     pub goid: u16,
     /// The number of the static world object; `None` for a dynamic object.
     pub world_id: Option<u32>,
-    /// Where it is, which decides who sees it. Clients learn it from the property `Position`, or
-    /// from movement.
+    /// The object's position, which decides which clients see it. Clients learn it from the
+    /// property `Position` or from movement.
     pub position: Point,
     /// Its properties, in the create order of its class.
     pub properties: Properties<'d>,
@@ -45,13 +45,14 @@ impl Spawn<'_> {
 }
 
 impl Replicator {
-    /// Adds an object. From the next tick on, clients in range get a view of it.
+    /// Adds an object. From the next tick on, clients in range are given a view of it.
     ///
     /// # Errors
     /// [`Fault::UnknownGoid`]. A value error for properties that the class does not have or that do
-    /// not fit, movement that its updates cannot contain, and a position that is not finite. The
-    /// limits on objects, and on classes: 255 properties, 124 of them in an update, and a create
-    /// that fits into a packet.
+    /// not fit, for movement that its updates cannot contain, and for a position that is not
+    /// finite. Limit errors for the number of objects and for a class with more than 255
+    /// properties, more than 124 properties in an update, or a create that does not fit into a
+    /// packet.
     pub fn spawn(&mut self, spawn: Spawn<'_>) -> Result<ObjectId> {
         check_position(&spawn.position).map_err(|error| error.inside("position"))?;
         let Some((class, _)) = self.world.schema.class_of(spawn.goid) else {
@@ -111,11 +112,11 @@ impl Replicator {
         Some(PropertyId { class, field: u16::try_from(field).ok()? })
     }
 
-    /// Sets a property to exactly as many bytes as its type has.
+    /// Sets a property to the given bytes, whose number must match its type.
     ///
     /// # Errors
-    /// A value error for an object that is gone, a property of another class, and bytes of a
-    /// different length.
+    /// A value error if the object is gone, the property belongs to another class, or the length
+    /// differs.
     pub fn set(&mut self, object: ObjectId, property: PropertyId, bytes: &[u8]) -> Result<()> {
         let index = self.object_index(object)?;
         let object = &self.world.objects[index as usize];
@@ -133,7 +134,7 @@ impl Replicator {
     /// Sets a property by name, with a value of its type.
     ///
     /// # Errors
-    /// A value error for an object that is gone, an unknown name, and a value that does not fit.
+    /// A value error if the object is gone, the name is unknown, or the value does not fit.
     pub fn set_value(&mut self, object: ObjectId, name: &str, value: &Value<'_>) -> Result<()> {
         let index = self.object_index(object)?;
         let found = &self.world.objects[index as usize];
@@ -156,12 +157,12 @@ impl Replicator {
     }
 
     /// Sets the fields of an object's movement that are present. A position moves the object there,
-    /// as if set with [`move_to`](Self::move_to). All clients are sent the movement, including the
-    /// object's own client.
+    /// as if set with [`move_to`](Self::move_to). The movement is sent to all clients, including
+    /// the object's own client.
     ///
     /// # Errors
-    /// A value error for an object that is gone or has no movement, for a script counter (servers
-    /// cannot send one), and for a position that is not finite.
+    /// A value error if the object is gone or has no movement, if a script counter is set (servers
+    /// cannot send one), or if the position is not finite.
     pub fn set_movement(&mut self, object: ObjectId, movement: &Movement) -> Result<()> {
         let index = self.object_index(object)?;
         self.check_movement(index, movement)?;
@@ -176,12 +177,12 @@ impl Replicator {
         Some(&self.world.objects[index as usize].movement)
     }
 
-    /// Sets an object's position, which decides who sees it. If the object has the property
-    /// `Position`, it is set, too: for most classes, only creates contain it, so clients that have
-    /// a view already learn the new position only from movement.
+    /// Sets an object's position, which decides which clients see it. If the object has the
+    /// property `Position`, that is set, too. For most classes, only creates contain this property,
+    /// so clients that already have a view learn the new position only from movement.
     ///
     /// # Errors
-    /// A value error for an object that is gone, and a position that is not finite.
+    /// A value error if the object is gone or the position is not finite.
     pub fn move_to(&mut self, object: ObjectId, position: Point) -> Result<()> {
         let index = self.object_index(object)?;
         check_position(&position)?;

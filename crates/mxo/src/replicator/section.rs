@@ -1,7 +1,7 @@
 //! Composes the next section for a client.
 //!
-//! Deletions come first, then creates, nearest first, then updates. Waiting time and distance
-//! decide what is included.
+//! Deletions come first, then creates (nearest first), then updates. Waiting time and distance
+//! decide which are included.
 
 use core::mem::take;
 use std::time::Duration;
@@ -45,7 +45,8 @@ pub(super) struct Composer<'a> {
 }
 
 impl Composer<'_> {
-    /// Appends a client's next section. `false` if it needs none, or the tick's budget is used up.
+    /// Appends a client's next section. Returns `false` if it needs none or the tick's budget is
+    /// used up.
     pub(super) fn compose(&mut self, client: &mut Client, out: &mut Vec<u8>) -> Result<bool> {
         if client.plan.tick != self.world.tick {
             self.plan(client);
@@ -102,7 +103,7 @@ impl Composer<'_> {
     fn far(&self, view: &View, viewpoint: Option<Point>) -> f64 {
         match (viewpoint, self.world.positions.get(view.object as usize)) {
             _ if view.audience == Audience::Own => 0.0,
-            // Always above 0.
+            // Always above 0, so that the client's own character is nearer.
             (Some(viewpoint), Some(position)) => {
                 distance(&viewpoint, position) + f64::from(f32::MIN_POSITIVE)
             }

@@ -7,8 +7,8 @@ use super::layout::Mask;
 use super::view::{NO_ENTRY, View};
 use crate::frame::MAX_NEWER;
 
-/// The maximum number of sections that are unacknowledged or may still arrive. No more are sent to
-/// the client until there are fewer.
+/// The maximum number of sections that are unacknowledged or may still arrive. No more sections are
+/// sent to the client until the number drops below this.
 pub(super) const MAX_SECTIONS: usize = 1_024;
 /// The maximum number of remembered entries of given-up sections.
 const MAX_PAST: usize = 16_384;
@@ -18,11 +18,11 @@ const MAX_PAST: usize = 16_384;
 pub(super) enum Outcome {
     /// Not known yet.
     Open,
-    /// It arrived.
+    /// The section arrived.
     Delivered,
     /// Considered lost, but may still arrive.
     Lost,
-    /// It did not arrive, or the outcome will never be known.
+    /// The section did not arrive, or the outcome will never be known.
     Expired,
 }
 
@@ -34,7 +34,7 @@ pub(super) enum Content {
     Pending(Mask),
     /// A plain update of these values.
     Plain(Mask),
-    /// A deletion. It is clean if nothing sent before it may arrive after it.
+    /// A deletion. It is clean if nothing sent before it can arrive after it.
     Delete {
         is_clean: bool,
     },
@@ -63,7 +63,7 @@ pub(super) struct Entry {
     section: u64,
 }
 
-/// A given-up section, whose acknowledgement may still come.
+/// A given-up section whose acknowledgement may still arrive.
 #[derive(Debug)]
 pub(super) struct GivenUp {
     pub(super) entries: Box<[Entry]>,
@@ -95,7 +95,7 @@ pub(super) struct SendLog {
     /// Lost sections, and when they expire; `None` until the next tick sets the time.
     late: VecDeque<(Option<Duration>, u64)>,
     newest: Option<u64>,
-    /// By packet number.
+    /// The given-up sections, by packet number.
     past: BTreeMap<u64, GivenUp>,
     past_entries: usize,
 }
@@ -105,7 +105,7 @@ impl SendLog {
         self.sections.len() >= MAX_SECTIONS
     }
 
-    /// How many sections have no outcome yet.
+    /// The number of sections without an outcome.
     pub(super) fn open(&self) -> usize {
         self.sections.iter().filter(|sent| sent.outcome == Outcome::Open).count()
     }
@@ -171,7 +171,7 @@ impl SendLog {
 
     /// The section in a packet.
     pub(super) fn find(&self, number: u64) -> Option<u64> {
-        // Only the last section can be without a number.
+        // Only the last section can lack a number.
         let is_before = |sent: &Sent| sent.number.is_some_and(|found| found < number);
         let index = self.sections.partition_point(is_before);
         let sent = self.sections.get(index)?;
@@ -232,7 +232,7 @@ impl SendLog {
         })
     }
 
-    /// Lets sections that have been lost since the last tick expire at this time.
+    /// Makes sections that have been lost since the last tick expire at this time.
     pub(super) fn wait_until(&mut self, until: Duration) {
         let unset = self.late.iter_mut().rev().take_while(|(until, _)| until.is_none());
         unset.for_each(|(room, _)| *room = Some(until));
@@ -248,7 +248,7 @@ impl SendLog {
         Some(section)
     }
 
-    /// The oldest section that was sent this long ago and has no outcome.
+    /// The oldest section without an outcome that was sent at least this long ago.
     pub(super) fn overdue(&self, now: Duration, give_up: Duration) -> Option<u64> {
         let is_old = |sent: &&Sent| sent.at.saturating_add(give_up) <= now;
         let index =

@@ -28,7 +28,8 @@ pub(super) struct View {
     pub(super) generation: u32,
     /// `None` for a free slot.
     pub(super) state: Option<ViewState>,
-    /// The object; an index beyond all others if it is gone while the view is being deleted.
+    /// The object. If the object is removed while the view is being deleted, an index beyond all
+    /// others.
     pub(super) object: u32,
     /// 0 until the create is sent.
     pub(super) id: u16,
@@ -36,13 +37,13 @@ pub(super) struct View {
     pub(super) audience: Audience,
     /// The values still to be sent.
     pub(super) dirty: Mask,
-    /// Which of these values are sent again.
+    /// The values among these that are being resent.
     pub(super) again: Mask,
-    /// The tick at which it began to wait.
+    /// The tick at which the view began to wait.
     pub(super) since: u64,
-    /// Whether it is in the client's list of views to update.
+    /// Whether the view is in the client's list of views to update.
     pub(super) is_listed: bool,
-    /// The last log entry about it.
+    /// The last log entry about this view.
     pub(super) last: u64,
     /// The number of unacknowledged creates.
     pub(super) unacked_creates: u16,
@@ -50,7 +51,7 @@ pub(super) struct View {
     pub(super) unacked_deletes: u16,
     /// The number of sections that may still arrive, other than deletions.
     pub(super) open: u16,
-    /// How many of these sections contain plain updates.
+    /// The number of these sections that contain plain updates.
     pub(super) open_plain: u16,
     /// The number of deletions that may still arrive.
     pub(super) open_deletes: u16,
@@ -58,16 +59,16 @@ pub(super) struct View {
     pub(super) was_deleted: bool,
     /// Whether a deletion has arrived, although something that was sent before it may still arrive.
     pub(super) delete_arrived: bool,
-    /// Whether the client certainly does not have it, whatever may still arrive.
+    /// Whether the client certainly does not have the view, whatever may still arrive.
     pub(super) is_gone: bool,
     /// Deletions before this entry may have been overtaken by something late.
     pub(super) clean_from: u64,
-    /// When a section about it was last given up.
+    /// When a section about the view was last given up.
     pub(super) given_up: Option<Duration>,
 }
 
 impl View {
-    /// Records that a late arrival may have brought back what a deletion removed.
+    /// Records that a late arrival may have brought back a view that a deletion had removed.
     pub(super) fn mark_unclean(&mut self, next_entry: u64) {
         self.is_gone = false;
         self.clean_from = next_entry;

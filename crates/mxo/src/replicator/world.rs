@@ -28,10 +28,10 @@ pub(super) struct Object {
     pub(super) movement: Movement,
     /// Movement fields set by the object's own client, which are not sent back to it.
     pub(super) muted: Mask,
-    /// The client whose character it is.
+    /// The client whose character the object is.
     pub(super) owner: Option<u32>,
     values: Box<[u8]>,
-    /// Which fields have a value.
+    /// The fields that have a value.
     present: [u64; 4],
     /// When each field was set, including the movement fields: see [`World::stamp`].
     changed: Box<[u64]>,
@@ -39,9 +39,9 @@ pub(super) struct Object {
     version: u64,
     /// The changes since the last tick, for each audience.
     pub(super) fresh: [Mask; 2],
-    /// The views of it that are not being deleted.
+    /// The views of the object that are not being deleted.
     pub(super) viewers: Vec<Viewer>,
-    /// The last encoding of it.
+    /// The object's last encoding.
     forms: [Form; 3],
 }
 
@@ -68,7 +68,7 @@ const CREATE: usize = 2;
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) schema: Arc<Objects>,
-    /// By class.
+    /// The layouts of all classes, by class ID.
     pub(super) layouts: Vec<Layout>,
     pub(super) objects: Vec<Object>,
     /// The position of each object, for interest management.
@@ -194,8 +194,8 @@ impl World {
                 old.position.map(bits_of) == object.movement.position.map(bits_of)
                     && old.time == object.movement.time,
             );
-        // A client must be sent the fields of its character that it set itself and that are now
-        // overridden.
+        // If a field that the client set on its own character is now overridden, the new value must
+        // be sent to that client.
         let news = told & (!unchanged | (was_muted & !object.muted));
         if news == 0 {
             return;
@@ -210,7 +210,8 @@ impl World {
         self.freshen(index, [other, own]);
     }
 
-    /// Moves an object. If it has a property with its position, later creates contain the new one.
+    /// Moves an object. If the object has a property with its position, later creates contain the
+    /// new position.
     pub(super) fn place(&mut self, index: u32, position: Point) {
         self.positions[index as usize] = position;
         let object = &self.objects[index as usize];
@@ -243,7 +244,7 @@ impl World {
         object.values.get(self.layout(object).fields.get(field)?.range())
     }
 
-    /// The values that a client must be sent in addition to the create.
+    /// The values that must be sent to a client in addition to the create.
     pub(super) fn beyond_create(&self, index: u32, audience: Audience) -> Mask {
         let object = &self.objects[index as usize];
         let layout = self.layout(object);
@@ -257,7 +258,7 @@ impl World {
         if audience == Audience::Own { mask & !object.muted } else { mask }
     }
 
-    /// Which of these values changed after a stamp.
+    /// Those of these values that changed after a stamp.
     pub(super) fn changed_since(
         &self,
         index: u32,

@@ -8,7 +8,7 @@ use crate::offset::offset_record;
 use crate::types::{BigU16, Str};
 
 wire_enum! {
-    /// Who receives a chat message or how it is shown.
+    /// Who receives a chat message, or how it is displayed.
     pub enum ChatScope(u16) {
         /// From the server, to everyone.
         System = 0x07,

@@ -7,7 +7,8 @@ macro_rules! emotes {
         wire_enum! {
             /// The ID of an emote in RPC messages from clients.
             ///
-            /// Unverified: all names and pairs; only `Clap` and `RollDice` have two sources.
+            /// Unverified: all names and number pairs; only `Clap` and `RollDice` are confirmed by
+            /// two sources.
             pub enum EmoteId(u32) {
                 $(
                     #[doc = concat!("Number ", stringify!($index), " in scripts.")]
@@ -27,7 +28,7 @@ macro_rules! emotes {
                 }
             }
 
-            /// The emote with a number in a server's script, if it is known.
+            /// The emote with this number in a server's script, if it is known.
             #[must_use]
             pub const fn of_script_number(number: u8) -> Option<Self> {
                 match number {

@@ -12,7 +12,7 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 //!
-//! Messages without a known layout stay bytes. Some of those have names: see
+//! Messages without a known layout are kept as bytes. Some of those have names: see
 //! [`CLIENT_RPCS`](crate::frame::CLIENT_RPCS) and [`SERVER_RPCS`](crate::frame::SERVER_RPCS).
 
 mod client;
@@ -45,7 +45,7 @@ macro_rules! rpcs {
             /// Decodes a body: opcode and data. `None` for an opcode without a known layout.
             ///
             /// # Errors
-            /// Incomplete; malformed, which includes bytes left over.
+            /// Incomplete; malformed, also if bytes are left over.
             pub fn decode(body: &'d [u8]) -> Result<Option<Self>> {
                 let message = RpcMessage::of(body);
                 let opcode = u32::from(message.opcode());
@@ -63,7 +63,7 @@ macro_rules! rpcs {
             /// Encodes the message.
             ///
             /// # Errors
-            /// Value, for contents that do not fit.
+            /// A value error for contents that do not fit.
             pub fn encode(&self) -> Result<RpcMessage<'static>> {
                 let mut writer = Writer::new();
                 let opcode = u16::try_from(self.number()).unwrap_or(0);
@@ -80,7 +80,7 @@ rpcs! { ClientRpc ServerRpc }
 /// Reads the data after an opcode, to its end, as the record `fields`.
 ///
 /// # Errors
-/// Malformed for an opcode without a known layout, and for data that does not match it.
+/// Malformed for an opcode without a known layout, and for data that does not match the layout.
 pub(crate) fn decode_fields<'n, T: Trace<'n>>(
     reader: &mut Reader<'_, T>,
     opcode: u16,

@@ -8,8 +8,8 @@ use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Span, Trace, V
 
 use crate::types::text;
 
-/// The value of a server option: a `u16` size, and a number, a text with a terminating zero, or
-/// nothing. On the wire, only the size distinguishes them.
+/// The value of a server option: a `u16` size, followed by a number, a text with a terminating
+/// zero, or nothing. On the wire, only the size distinguishes them.
 ///
 /// | size | shown as | JSON |
 /// | --- | --- | --- |
@@ -34,13 +34,13 @@ impl<'d> OptionValue<'d> {
     /// No value.
     pub const NOTHING: Self = Self(Cow::Borrowed(&[]));
 
-    /// A number of 32 bits.
+    /// A value that holds a 32-bit number.
     #[must_use]
     pub fn of_number(number: u32) -> OptionValue<'static> {
         OptionValue(number.to_le_bytes().to_vec().into())
     }
 
-    /// A text.
+    /// A value that holds a text.
     ///
     /// # Errors
     /// A value error for characters that are not in Windows-1252, and zeros.
@@ -79,7 +79,7 @@ impl<'d> OptionValue<'d> {
             [low, high] => Shape::Short(u16::from_le_bytes([*low, *high])),
             [text @ .., 0] if text.len() == 3 && is_printable(text) => Shape::Text,
             [a, b, c, d] => Shape::Number(u32::from_le_bytes([*a, *b, *c, *d])),
-            // Other bytes would be shown as characters that they are not.
+            // Other bytes would be shown as the wrong characters.
             [text @ .., 0] if !text.iter().any(|byte| matches!(byte, 0 | 0x80..0xa0)) => {
                 Shape::Text
             }

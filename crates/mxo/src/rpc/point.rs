@@ -1,4 +1,4 @@
-//! Positions in RPC messages: 100 units are a metre, and y is the height.
+//! Positions in RPC messages: 100 units are one metre, and y is the height.
 
 use worldwire_core::{Double, Float, record};
 

@@ -22,7 +22,7 @@ pub struct Slot {
     kind: PropertyType,
     size: u8,
     counted: bool,
-    /// Its index in the create order or [`NOWHERE`].
+    /// Its index in the create order, or [`NOWHERE`].
     create: u16,
 }
 
@@ -142,7 +142,7 @@ pub enum Updates {
     /// (view 2) and for others.
     ///
     /// Unverified: the mask of properties in other players' views. A capture with two players would
-    /// show it.
+    /// reveal it.
     Player {
         /// The order for the client's own view. Its text is length-prefixed.
         own: Option<Order>,
@@ -166,7 +166,7 @@ pub struct Class {
 pub(super) struct File(pub(super) Option<Arc<str>>);
 
 impl File {
-    /// The name of a user's file, if it differs from this one.
+    /// The file's name, if it is a user's file other than the given one.
     pub(super) fn other_than(&self, other: &Self) -> Option<&str> {
         let name = self.0.as_deref().filter(|name| *name != BUILT_IN)?;
         (other.0.as_deref() != Some(name)).then_some(name)
@@ -261,7 +261,7 @@ impl Class {
         self
     }
 
-    /// The class with a note about its source.
+    /// Adds a note about the class's source.
     #[must_use]
     pub fn with_source(mut self, source: &str) -> Self {
         self.source = Some(source.into());
@@ -280,7 +280,8 @@ impl Class {
         self.source.as_deref()
     }
 
-    /// The file that it was read from, as its problems name it; `None` if it was created in code.
+    /// The file that it was read from, named as in error messages; `None` if it was created in
+    /// code.
     #[must_use]
     pub fn file(&self) -> Option<&str> {
         self.file.0.as_deref()
@@ -300,7 +301,7 @@ impl Class {
         &self.updates
     }
 
-    /// All update orders, with the table format's words for them.
+    /// All update orders, with their keywords in the table format.
     pub(super) fn groups(&self) -> impl Iterator<Item = (Group, &Order)> {
         let (first, second) = match &self.updates {
             Updates::Unknown => (None, None),
@@ -321,7 +322,8 @@ pub(super) fn is_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(plain) && name != "-"
 }
 
-/// Whether a text is valid as a goobj's name or a source: one line, without spaces around it.
+/// Whether a text is valid as a goobj's name or a source: one line, without leading or trailing
+/// spaces.
 pub(super) fn is_label(text: &str) -> bool {
     let length = (1..=MAX_LABEL).contains(&text.len());
     length && text.trim() == text && !text.contains(char::is_control)

@@ -20,7 +20,7 @@ const NAME_HEADER: &str = "name,id,";
 const MAP_HEADER: &str = "goid,class_id";
 
 /// The fields of a line, separated by commas, without surrounding spaces and quotes. Within quotes,
-/// commas are text and `""` is a quote. Accepts any text, however its quotes are placed.
+/// commas are part of the text and `""` is a quote. Accepts any text, wherever its quotes are.
 pub fn csv_fields(line: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let mut rest = Some(line);
     core::iter::from_fn(move || {
@@ -37,7 +37,7 @@ pub fn csv_fields(line: &str) -> impl Iterator<Item = Cow<'_, str>> {
     })
 }
 
-/// A quoted field, read from after its opening quote, and the text after the following comma.
+/// A quoted field, starting after its opening quote, and the text after the following comma.
 fn quoted_field(text: &str) -> (Cow<'_, str>, Option<&str>) {
     let mut end = 0;
     let mut has_quotes = false;
@@ -56,7 +56,8 @@ fn quoted_field(text: &str) -> (Cow<'_, str>, Option<&str>) {
     (field, behind.split_once(',').map(|(_, rest)| rest))
 }
 
-/// Whether a line is the given header, in any case, with spaces or underscores.
+/// Whether a line is the given header, regardless of case and of spaces or underscores between
+/// words.
 pub fn is_csv_header(line: &str, header: &str) -> bool {
     let plain = |name: &str| name.to_ascii_lowercase().replace([' ', '-'], "_");
     let line = line.trim_start_matches('\u{feff}');
@@ -69,11 +70,11 @@ pub fn is_csv_header(line: &str, header: &str) -> bool {
 
 impl Tables {
     /// Reads classes from lines of `class_id,create_index,name,size,update_index`. The update index
-    /// is -1 for a property that is never updated. An incomplete class is a problem and is
+    /// is -1 for a property that is never updated. An incomplete class is reported as a problem and
     /// skipped.
     ///
-    /// Properties get the types that the built-in classes use for their names; others are raw
-    /// bytes.
+    /// A property has the type that the built-in classes use for its name; if they do not contain
+    /// the name, it is raw bytes.
     ///
     /// Unverified: classes with the property `NPCRank` are updated as NPCs, and a class with the
     /// layout of the built-in player is updated as a player.
@@ -106,7 +107,7 @@ impl Tables {
 
     /// Reads goobj names from lines of `name,id,`, which may have more fields. If an ID has several
     /// names, the first one wins. IDs above 65535 do not belong to goobjs: they are skipped, and
-    /// one warning states their number.
+    /// one warning reports how many there were.
     pub fn read_name_csv(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
         let mut problems = Problems::new(name, text);
         let mut seen = HashSet::new();
@@ -219,7 +220,7 @@ pub fn declared_class(line: &str) -> Option<(&str, &str)> {
     (!class.is_empty() && !goid.is_empty()).then_some((goid, class))
 }
 
-/// The lines that are not empty, without a header.
+/// The non-empty lines, without a header.
 fn rows<'t>(text: &'t str, header: &'static str) -> impl Iterator<Item = &'t str> {
     let held = lines(text).filter(|(_, line)| {
         let line = line.trim();
@@ -236,7 +237,7 @@ pub(super) fn property_name<'t>(name: &Cow<'t, str>) -> Cow<'t, str> {
     if name.contains(' ') { name.replace(' ', "_").into() } else { name.clone() }
 }
 
-/// A field's position in its line; the position of the whole line if quotes were removed.
+/// A field's position in its line, or the position of the whole line if quotes were removed.
 fn field_span(text: &str, line: &str, field: &str) -> Range<usize> {
     let is_part = line.as_bytes().as_ptr_range().contains(&field.as_ptr());
     span_of(text, if is_part || field.is_empty() { field } else { line })

@@ -7,7 +7,8 @@ use super::class::{Class, ClassId};
 /// The maximum number of shapes to try. The known classes have about 50.
 pub const MAX_SHAPES: usize = 256;
 
-/// A class for each sequence of sizes. Classes with equal sizes decode the same bytes equally.
+/// One class for each sequence of sizes. Classes with equal sizes decode the same bytes in the same
+/// way.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shapes(Vec<ClassId>);
 

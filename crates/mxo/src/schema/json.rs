@@ -26,9 +26,10 @@ const KEYS: [&str; 8] = [
 ];
 
 impl Tables {
-    /// Reads classes and goobjs from JSON. Invalid entries are problems; all others are read.
+    /// Reads classes and goobjs from JSON. Invalid entries are reported as problems; all others are
+    /// read.
     ///
-    /// Problems inside the JSON point to the first occurrence of the name that they are about.
+    /// Problems inside the JSON point to the first occurrence of the name that they concern.
     ///
     /// ```text
     /// {
@@ -45,7 +46,7 @@ impl Tables {
     ///
     /// For a player, `update_table_for` is `{"own_view": ..., "other_view": ...}`. The keys
     /// `format`, `byte_order`, `note` and `update_strings` describe the file and are ignored;
-    /// unknown keys cause a warning. Anything the file does not state about a goobj stays
+    /// unknown keys cause a warning. Anything that the file does not state about a goobj stays
     /// unchanged.
     pub fn read_json(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
         let mut problems = Problems::new(name, text);
@@ -149,7 +150,7 @@ impl JsonReader<'_, '_, '_> {
         self.problems.error(span, json::expected(wanted, found).to_string());
     }
 
-    /// Where a name is written: its first occurrence after the enclosing names.
+    /// The position of a name: its first occurrence after the enclosing names.
     fn name_span(&self, path: &[&str]) -> Range<usize> {
         let mut span = 0..0;
         if self.problems.is_full() {

@@ -19,16 +19,17 @@ static TYPES: LazyLock<HashMap<(&str, u8), PropertyType>> = LazyLock::new(|| {
     types
 });
 
-/// The type of a property with a known size: its type in the built-in classes, or raw bytes.
+/// The type of a property with a known name and size: its type in the built-in classes, or else raw
+/// bytes.
 pub(super) fn type_of(name: &str, size: u8) -> Option<PropertyType> {
     TYPES.get(&(name, size)).copied().or_else(|| PropertyType::raw(size.into()))
 }
 
-/// Adds an update order of unstated layout to a class.
+/// Adds an update order to a class when the file does not state the layout of updates.
 ///
 /// Unverified: a class with the property `NPCRank` is updated as an NPC, and one with the layout of
-/// the built-in player as a player, whose own view has the built-in order. Updates of such goobjs
-/// other than 12 and 599 would settle it.
+/// the built-in player as a player, whose own view has the built-in order. Captured updates of such
+/// goobjs other than 12 and 599 would settle it.
 pub(super) fn grouped(class: Class, updates: &[(&str, PropertyType)]) -> Class {
     let updates = updates.iter().copied();
     if class.create().index_of("NPCRank").is_some() {

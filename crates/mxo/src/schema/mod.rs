@@ -1,8 +1,9 @@
 //! Tables of game objects: the properties of each object, their order and their types.
 //!
 //! A *goobj* (game object type) has a 16-bit number. It determines a [`Class`], a layout that many
-//! goobjs share: an order of properties for creates, and others for updates. [`Objects`] contains
-//! all of it, compiled for lookup. [`Tables`] collects it from the built-in tables and from files:
+//! goobjs share: one order of properties for creates, and others for updates. [`Objects`] contains
+//! all goobjs and classes, compiled for lookup. [`Tables`] collects them from the built-in tables
+//! and from files:
 //!
 //! | file | contents | read by |
 //! | --- | --- | --- |

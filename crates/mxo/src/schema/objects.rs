@@ -17,7 +17,7 @@ const NONE: u16 = u16::MAX;
 pub struct Objects {
     classes: Vec<Class>,
     by_name: HashMap<Box<str>, ClassId>,
-    /// The class of each goobj, up to the largest one with a class.
+    /// The class of each goobj, up to the highest goobj that has a class.
     class_of: Vec<u16>,
     names: Names,
     class_names: Names,
@@ -65,7 +65,7 @@ impl Objects {
         self.classes.get(usize::from(id.0)).map(|class| (id, class))
     }
 
-    /// A class; `None` for an ID of other objects.
+    /// A class; `None` if the ID comes from a different [`Objects`].
     #[inline]
     #[must_use]
     pub fn class(&self, id: ClassId) -> Option<&Class> {

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use worldwire_core::{Diagnostic, Source};
 
-/// The maximum number of problems per file; one more states how many were omitted.
+/// The maximum number of problems per file; one further problem states how many were omitted.
 pub const MAX_PROBLEMS: usize = 200;
 
 /// The problems found in the text.
@@ -14,7 +14,7 @@ pub(super) struct Problems<'t> {
     /// Created when needed.
     source: Option<Source<'t>>,
     list: Vec<Diagnostic>,
-    /// How many problems were omitted and where the first one is.
+    /// The number of omitted problems and the position of the first.
     more: usize,
     first: Range<usize>,
 }

@@ -13,7 +13,7 @@ use crate::types::PropertyType;
 /// The first line of a table.
 const VERSION: &str = "worldwire-mxo-objects 1";
 
-/// The words for the update orders.
+/// The keywords for the update orders.
 const GROUPS: [(Group, &str); 4] = [
     (Group::Plain, "update plain:"),
     (Group::Npc, "update npc:"),
@@ -23,8 +23,8 @@ const GROUPS: [(Group, &str); 4] = [
 
 impl Tables {
     /// Reads a table in worldwire's format; problems use `name` as the file name. Invalid lines are
-    /// problems; all others are read. A class with an invalid line is skipped, because a missing
-    /// property would shift all others.
+    /// reported as problems; all others are read. A class with an invalid line is skipped, because
+    /// a missing property would shift all others.
     ///
     /// ```text
     /// worldwire-mxo-objects 1
@@ -53,7 +53,7 @@ impl Tables {
     ///
     /// `goobj` is followed by its number, its class (`-` if unknown) and its name. Anything the
     /// file does not state about a goobj stays unchanged. A file can define each class and each
-    /// goobj once.
+    /// goobj only once.
     pub fn read(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
         self.reading(name, |tables| {
             let mut reader = TableReader {
@@ -188,7 +188,7 @@ struct OpenClass<'t> {
     source: &'t str,
     create: Vec<Property<'t>>,
     groups: Vec<(Group, Vec<Property<'t>>)>,
-    /// The list that lines are added to.
+    /// The list to which lines are added.
     list: List,
     /// The names in that list.
     names: HashSet<&'t str>,

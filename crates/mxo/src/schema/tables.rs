@@ -15,7 +15,7 @@ pub struct Goobj {
     pub class: Option<Box<str>>,
     /// Its own name.
     pub name: Option<Box<str>>,
-    /// Where this comes from, if the table states it.
+    /// The source of this information, if the table states it.
     pub source: Option<Box<str>>,
     /// The file that states its class.
     pub(super) file: File,
@@ -71,7 +71,7 @@ impl Tables {
         self.goobjs.entry(goid).or_default()
     }
 
-    /// Sets a goobj's class, as a file states it, and discards the source of the previous one.
+    /// Sets a goobj's class as stated in a file, and discards the source of the previous one.
     /// Returns a message if another file stated something else.
     pub(super) fn set_class(&mut self, goid: u16, class: &str) -> Option<String> {
         let file = self.file.clone();
@@ -110,7 +110,8 @@ impl Tables {
         self.goobjs.iter().map(|(goid, goobj)| (*goid, goobj))
     }
 
-    /// Compiles the tables for lookup. A goobj whose class is missing has none.
+    /// Compiles the tables for lookup. A goobj whose class is missing from the tables is left
+    /// without a class.
     #[must_use]
     pub fn compile(&self) -> Objects {
         let goobjs = self.goobjs.iter().map(|(goid, goobj)| {

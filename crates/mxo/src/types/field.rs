@@ -6,7 +6,7 @@
 //! | [`List8`], [`List16`] | `u8` or `u16` count, elements | a list |
 //! | [`Array`] | a fixed number of elements | a list |
 //! | [`BigU16`] | `u16`, big-endian | a number |
-//! | [`Secret`] | as the type inside, but `Debug` does not show it | as the type inside |
+//! | [`Secret`] | those of the type inside; `Debug` does not show them | that of the type inside |
 
 use core::fmt;
 use std::borrow::Cow;
@@ -211,8 +211,8 @@ impl<'d> Field<'d> for BigU16 {
     }
 }
 
-/// A key or password: a field that `Debug` does not show. Traces do, because their readers hold
-/// the keys.
+/// A key or password: a field that `Debug` does not show. Traces do show it, because their readers
+/// hold the keys.
 #[derive(Clone, PartialEq)]
 pub struct Secret<F>(pub F);
 
@@ -255,9 +255,9 @@ impl<'d, F: Field<'d>> Field<'d> for Secret<F> {
     }
 }
 
-/// Encodes a message's text, such as the contents of a blob, in memory that is wiped.
+/// Encodes plaintext, such as the contents of a blob, in memory that is wiped.
 pub(crate) fn wiped<'d, F: Field<'d>>(value: &F) -> Result<Zeroizing<Vec<u8>>> {
-    // Large enough for any login, so that it does not grow and leave a copy behind.
+    // Large enough for any login, so that the buffer never grows and leaves a copy behind.
     let mut writer = Writer::append_to(Vec::with_capacity(512));
     value.encode(&mut writer)?;
     Ok(Zeroizing::new(writer.into_bytes()))

@@ -1,5 +1,5 @@
-//! The types of properties, and their values as bytes, in traces and in JSON; and field types of
-//! other messages.
+//! The types of properties, with their values as bytes, in traces and in JSON, and the field types
+//! of other messages.
 //!
 //! | type | bytes | encoding | JSON |
 //! | --- | --- | --- | --- |
@@ -53,7 +53,7 @@ macro_rules! property_types {
         }
 
         impl PropertyType {
-            /// All types with their own name.
+            /// All types that have a name of their own.
             pub const NAMED: [Self; [$($size),*].len()] = [$(Self::$kind),*];
 
             /// The size of a value in bytes: 1 to 255. In updates of a client's own view, text is
@@ -86,7 +86,7 @@ macro_rules! property_types {
     };
 }
 
-// The variant, its name, its size in bytes, what it is, and its JSON.
+// The variant, its name, its size in bytes, its meaning, and its JSON.
 property_types! {
     Vector3d "LTVector3d" 24 ": three `f64`" "a vector like {\"x\": 0.0, \"y\": 0.0, \"z\": 0.0}";
     Vector3f "LTVector3f" 12 ": three `f32`" "a vector like {\"x\": 0.0, \"y\": 0.0, \"z\": 0.0}";
@@ -120,7 +120,7 @@ impl PropertyType {
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         if let Some(digits) = name.strip_prefix("raw") {
-            // There is one spelling for each: no sign, no leading zero.
+            // Each has only one spelling: no sign, no leading zero.
             let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
             return Self::raw(digits.parse().ok()?).filter(|_| plain && !digits.starts_with('0'));
         }
@@ -140,7 +140,7 @@ impl PropertyType {
     }
 }
 
-/// Writes the name as tables spell it.
+/// Writes the name as it appears in tables.
 impl fmt::Display for PropertyType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;

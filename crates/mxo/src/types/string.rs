@@ -7,8 +7,8 @@
 //! | [`Terminated`] | text, a zero | a string |
 //! | [`Remaining`] | text to the end | a string |
 //!
-//! Text with bytes that mean something else in ISO 8859-1 is `{"$hex": "80"}` in JSON. So is padded
-//! text with other bytes after its first zero.
+//! In JSON, text with bytes that mean something else in ISO 8859-1 is written as bytes, such as
+//! `{"$hex": "80"}`. So is padded text with other bytes after its first zero.
 
 use core::fmt;
 use std::borrow::Cow;
@@ -21,8 +21,8 @@ use worldwire_core::{
 use super::text;
 use super::value::windows_1252;
 
-/// Text in Windows-1252 after its length, with a terminating zero. Length 0 means
-/// that there is none.
+/// Text in Windows-1252 after its length, with a terminating zero. Length 0 means that there is no
+/// text.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Str<'d>(Option<Cow<'d, [u8]>>);
 
@@ -33,7 +33,7 @@ impl<'d> Str<'d> {
     /// The maximum size of the text in bytes.
     pub const MAX: usize = u16::MAX as usize - 1;
 
-    /// A text.
+    /// Creates a text.
     ///
     /// # Errors
     /// A value error for text that is too long, or contains a zero or a character that is not in
@@ -148,7 +148,7 @@ impl<'d> Field<'d> for Str<'d> {
 pub struct Padded<const N: usize>([u8; N]);
 
 impl<const N: usize> Padded<N> {
-    /// A text.
+    /// Creates a text.
     ///
     /// # Errors
     /// A value error for text that is longer than `N` bytes, or contains a zero or a character that
@@ -243,7 +243,7 @@ macro_rules! texts {
         pub struct $name<'d>(Cow<'d, [u8]>);
 
         impl<'d> $name<'d> {
-            /// A text.
+            /// Creates a text.
             ///
             /// # Errors
             /// A value error for a character that cannot be written.

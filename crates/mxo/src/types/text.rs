@@ -8,8 +8,8 @@
 //! which are control characters in ISO 8859-1, are written as `{"$hex": "80"}`; their Windows-1252
 //! characters, such as `€`, can be read as well.
 
-/// The characters of the bytes from `0x80` to `0x9f`. Five bytes have none, and map to the control
-/// characters with their numbers.
+/// The characters of the bytes from `0x80` to `0x9f`. Five bytes have no character, and map to the
+/// control characters with the same numbers.
 const HIGH: [char; 32] = [
     '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}',
     '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
@@ -33,7 +33,7 @@ pub fn decode(bytes: &[u8]) -> String {
 }
 
 /// Encodes Windows-1252; `None` if a character has no byte. Control characters from U+0080 to
-/// U+009F map to the bytes with their numbers.
+/// U+009F map to the bytes with the same numbers.
 #[must_use]
 pub fn encode(text: &str) -> Option<Vec<u8>> {
     let byte = |character: char| match u8::try_from(u32::from(character)) {

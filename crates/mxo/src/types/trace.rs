@@ -45,7 +45,7 @@ impl PropertyType {
         let size = usize::from(self.size());
         let whole = reader.rest().get(..size);
         let Some(bytes) = whole else {
-            // The size is known in advance, so an incomplete value is not read partly.
+            // The size is known in advance, so an incomplete value is never read in part.
             return reader.take(size).map_err(|error| error.inside(name));
         };
         let parts: &[&str] = match self {

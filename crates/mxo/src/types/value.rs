@@ -8,8 +8,8 @@ use super::{PropertyType, text};
 
 /// A decoded property value.
 ///
-/// Sections keep values as bytes, so details that a type does not show are not lost. Use this to
-/// interpret or set them.
+/// Sections keep values as bytes, so details that the type cannot represent are not lost. Use this
+/// type to interpret or set values.
 ///
 /// ```
 /// use worldwire_mxo::types::{PropertyType, Value};
@@ -69,7 +69,7 @@ impl PropertyType {
         })
     }
 
-    /// Encodes a value, with the type's exact size.
+    /// Encodes a value to exactly the type's size.
     pub fn write(self, value: &Value<'_>) -> Result<Vec<u8>> {
         let wrong = || Error::value(self.wanted(), format!("{value:?}"));
         Ok(match (self, value) {

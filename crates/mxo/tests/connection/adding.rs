@@ -85,7 +85,7 @@ struct Talk {
 
 impl Talk {
     fn new(conditions: Conditions) -> Self {
-        // Long, because this does not test when an end gives up.
+        // Long timeouts, because this does not test when a side gives up.
         let time = 300 * SECOND;
         let mut config = ClientConfig { setup_time: time, ..ClientConfig::new(EPOCH, 2) };
         config.common.idle_time = time;

@@ -42,7 +42,7 @@ fn a_held_message_that_is_repeated_does_not_silence_its_side() {
     let mut held = Vec::new();
     let mut heard = 0;
     for minute in 1..=60 {
-        // The client acknowledges these in packets that carry the message too, so they are held.
+        // The client acknowledges these in packets that also carry the message, so they are held.
         pair.server.send(&rpc(minute)).unwrap();
         pair.run_until(60 * minute * SECOND, |member, event, sender| match (member, event) {
             (Member::Relay, Event::Received(piece)) => {

@@ -14,7 +14,7 @@ use crate::support::{MILLI, SECOND, WIRE, client, relay, rpc, server};
 /// The messages and objects that one side sent and received.
 #[derive(Default)]
 struct Account {
-    /// The number of RPC messages sent, and of those received, each once and in order.
+    /// The number of RPC messages sent, and the number received, each once and in order.
     sent: u32,
     heard: u32,
     /// The outcome of each packet with objects.
@@ -29,7 +29,7 @@ struct Account {
 
 struct Talk {
     pair: Pair<Connection>,
-    /// By side.
+    /// The accounts, by side.
     accounts: [Account; 2],
 }
 
@@ -70,7 +70,7 @@ impl Talk {
     }
 
     /// Checks that every message arrived, that every packet has one outcome, and that packets
-    /// reported as delivered did arrive. Returns how many packets were delivered and lost.
+    /// reported as delivered did arrive. Returns the numbers of delivered and lost packets.
     fn check(&self) -> (usize, usize) {
         let (mut delivered, mut lost) = (0, 0);
         for side in Side::BOTH {
@@ -243,8 +243,8 @@ fn a_dead_network_ends_the_connection_and_settles_every_packet() {
     assert_eq!(events.last().unwrap(), "Closed(Timeout(Idle))");
 }
 
-/// Establishes a connection through a relay over two wires, each of which loses 300 of 1,000
-/// datagrams. Returns why it failed, if it did.
+/// Establishes a connection through a relay over two wires, each of which loses 300 of every 1,000
+/// datagrams. Returns the reason for failure, if any.
 fn failed_setup(seed: u64) -> Option<String> {
     let conditions = Conditions { loss: 300, seed, ..WIRE };
     let mut pair = Pair::relayed(client(), relay(), server(), conditions);

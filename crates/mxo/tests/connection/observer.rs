@@ -15,7 +15,7 @@ use crate::support::{
     EPOCH, MILLI, SECOND, SESSION, WIRE, client, key, known, line, lines, pair, rpc, server,
 };
 
-/// A side's RPC messages in the packets that an observer saw, by their data.
+/// The RPC messages of one side in the packets that an observer saw, by their data.
 fn said(packets: &[(Side, Vec<u8>)], side: Side) -> Vec<u32> {
     let mut said = Vec::new();
     for (from, bytes) in packets {
@@ -144,7 +144,7 @@ fn sent_at(time: u32, number: u16) -> Vec<u8> {
 
 #[test]
 fn reading_continues_after_a_long_gap() {
-    // More packets are missing than numbers can express, in the first round and in later ones.
+    // More packets are missing than the numbers can express, in the first round and in later ones.
     for (rounds, missing) in [(0, 2100), (0, 4030), (1, 2047), (1, 2100), (1, 4000)] {
         let mut observer = Connection::observer(known());
         let behind = rounds * 4096 + 19;

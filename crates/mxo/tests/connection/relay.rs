@@ -1,4 +1,4 @@
-//! The data that a relay forwards and how it does so.
+//! The data that a relay forwards, and how it forwards it.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn unchanged_packets_are_forwarded_as_the_same_bytes() {
     assert!(pair.written[1].len() > 4000);
 }
 
-/// The packet with the data of its RPC messages inverted.
+/// A copy of the packet with the data of its RPC messages inverted.
 fn inverted(packet: &[u8]) -> Option<Vec<u8>> {
     let mut packet = Packet::decode(&mut Reader::new(packet), None).unwrap().into_owned();
     let mut found = false;
@@ -173,7 +173,8 @@ fn impossible_decisions_are_refused_by_name() {
     relay.input(now, Side::Client, Input::Datagram(&damaged));
     assert!(lines(&mut relay)[0].starts_with("fault of the client"));
     assert_eq!(datagrams(&mut relay, Side::Server), [damaged]);
-    // Without the key, a relay forwards what it cannot read and reports this once.
+    // Without the key, a relay forwards datagrams that it cannot read, and reports the missing key
+    // once.
     let config = RelayConfig::new(Default::default());
     let mut blind = Connection::relay(&config, now);
     for datagram in [&hello, &wire, &wire] {

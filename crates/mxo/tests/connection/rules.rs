@@ -341,7 +341,7 @@ fn a_server_is_established_by_the_first_acknowledgement() {
     server.send(&rpc(0)).unwrap();
     give(&mut server, &hello);
     datagrams(&mut server, Side::Client);
-    // A packet alone proves nothing about the address.
+    // A packet alone does not prove that the address is genuine.
     assert_eq!(give(&mut server, &packet(1, vec![rpcs(0, 1)])), ["client Rpc 0, 43..92"]);
     assert!(!server.is_established());
     let sent = packets(&datagrams(&mut server, Side::Client));
@@ -360,7 +360,7 @@ fn a_server_is_established_by_the_first_acknowledgement() {
     // The message that waited is sent.
     let sent = packets(&datagrams(&mut server, Side::Client));
     assert_eq!(sent[0].sections, [rpcs(0, 1)]);
-    // A hello from the past changes nothing.
+    // An old hello changes nothing.
     assert_eq!(give(&mut server, &hello), ["client Hello 2, 125..168"]);
     assert_eq!(datagrams(&mut server, Side::Client), Vec::<Vec<u8>>::new());
 }

@@ -1,4 +1,4 @@
-//! Shared by the tests: connections and events as lines.
+//! Shared by the tests: connections, and events as lines of text.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,7 +80,7 @@ pub(crate) fn rpc(number: u32) -> RpcMessage<'static> {
     RpcMessage::new(0x28, &number.to_le_bytes())
 }
 
-/// One line for an event.
+/// An event as one line of text.
 pub(crate) fn line(event: &EventOf<'_, Connection>) -> String {
     match event {
         Event::Received(received) => {

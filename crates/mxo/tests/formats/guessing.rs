@@ -72,7 +72,7 @@ fn a_guess_is_marked() {
     let read = Section::decode(&mut Reader::new(&section), &context.with(rules)).unwrap();
     let [Operation::Create(create)] = read.operations.as_slice() else { panic!("{read:?}") };
     assert!(create.guess);
-    // Nothing fits a wrong count.
+    // No class fits a wrong count.
     assert_eq!(
         fault("0301000c0f2701cdab020100000000", &context.with(rules)),
         Some(Fault::UnknownGoid)
@@ -84,7 +84,7 @@ fn ambiguous_bytes_are_not_guessed() {
     let mut tables = Tables::new();
     let kind = |size| PropertyType::raw(size).unwrap();
     let rules = Rules { guess: true, ..Rules::STRICT };
-    // One property of one or two bytes: the rest looks valid either way.
+    // A single property of one or two bytes: the rest looks valid either way.
     let text = "0301000c010001cdab0101ff050600000000";
     for (size, fault_then) in [(1, None), (2, Some(Fault::UnknownGoid))] {
         assert!(tables.add(Class::new(&format!("raw{size}"), [("A", kind(size))])));
@@ -96,7 +96,7 @@ fn ambiguous_bytes_are_not_guessed() {
     }
 }
 
-/// All classes, but no goobj has one.
+/// All classes, but no goobj that has one of them.
 fn without_classes() -> Objects {
     let mut tables = Tables::built_in();
     let goobjs: Vec<u16> = tables.goobjs().map(|(goid, _)| goid).collect();

@@ -1,4 +1,4 @@
-//! Tests of every format: properties, vectors and output.
+//! Tests of every format: property tests, vectors and output.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 

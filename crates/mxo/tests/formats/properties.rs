@@ -1,4 +1,4 @@
-//! Properties of every value, section and table.
+//! Property tests for values, sections and tables.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -148,7 +148,7 @@ fn encode(section: &Section<'_>, from: Side) -> Vec<u8> {
 proptest! {
     #![proptest_config(config())]
 
-    /// Values, bytes and JSON round-trip, and every shorter piece fails properly.
+    /// Values, bytes and JSON round-trip, and every prefix is refused with the proper error.
     #[test]
     fn sections_round_trip(seed: u64, client: bool) {
         let from = if client { Side::Client } else { Side::Server };
@@ -181,7 +181,7 @@ proptest! {
         }
     }
 
-    /// Any bytes survive as a value of any type, in trees and JSON.
+    /// Bytes of any value survive as any type, in trees and JSON.
     #[test]
     fn values_round_trip(seed: u64, kind in 0_usize..20) {
         let mut sampler = Sampler::new(seed);

@@ -254,7 +254,7 @@ fn a_section_as_json() {
       ]
     }
     "#);
-    // Everything that the rest implies can be omitted.
+    // Everything that follows from the rest can be omitted.
     let short = json!({"operations": [
         {"delete": {"views": [7, 8]}},
         {"create": {"goid": 415, "world_id": 0x34f0_089a, "spawn_seq": 1, "new_view": 9,
@@ -356,7 +356,7 @@ fn unknown_parts_are_kept_to_the_end() {
     }
 }
 
-/// L-21: the first block of an NPC's update is taken for one byte only if everything after it
+/// L-21: the first block of an NPC's update is assumed to be one byte only if everything after it
 /// fits.
 #[test]
 fn an_unlikely_block_is_kept_as_bytes() {
@@ -376,11 +376,12 @@ fn an_unlikely_block_is_kept_as_bytes() {
         other => panic!("{other:?}"),
     };
     assert_eq!(section.operations.iter().map(first).collect::<Vec<_>>(), [Some(2), None, Some(3)]);
-    // A receiver that must not guess reads it and refuses whatever does not fit.
+    // A receiver that must not guess reads the block as one byte and refuses whatever does not fit.
     assert_eq!(fault("03050001aabb", &server()), Some(Fault::Truncated));
 }
 
-/// L-20 and L-22: a server's time follows a position in the own view, and after a script.
+/// L-20 and L-22: a server's time follows a position in the client's own view, or a position sent
+/// with a script.
 #[test]
 fn a_script_moves_the_time_into_other_views() {
     let read = |text: &str| {
@@ -466,7 +467,7 @@ fn a_view_exists_from_its_create_to_its_deletion() {
     for text in [format!("03{update}{create}0000"), format!("03{create}{delete}{update}0000")] {
         assert_eq!(Fault::of(&read(text).unwrap_err()), Some(Fault::UnknownView));
     }
-    // A view from before the section is deleted as well.
+    // A view that existed before the section is deleted as well.
     assert_eq!(
         fault("03010001010003000300018002380800000000", &server()),
         Some(Fault::UnknownView)

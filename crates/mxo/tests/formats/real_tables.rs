@@ -1,5 +1,6 @@
-//! Tests with tables in real use. Their licences do not allow including them: `WORLDWIRE_MXO_DATA`
-//! names the directory with `attribute_classes.csv`, `gameobjects.csv` and `goobj_tables.json`.
+//! Tests with tables in real use. The tables' licences do not allow including them here, so
+//! `WORLDWIRE_MXO_DATA` names the directory with `attribute_classes.csv`, `gameobjects.csv` and
+//! `goobj_tables.json`.
 
 use std::path::PathBuf;
 
@@ -20,7 +21,7 @@ fn json_agrees_with_the_built_in_tables() {
     let mut tables = Tables::new();
     assert_eq!(tables.read_json("goobj_tables.json", &text), []);
     let built_in = Tables::built_in();
-    // The built-in tables have more layouts, for guesses.
+    // The built-in tables contain additional layouts to guess from.
     for read in tables.classes() {
         let class = built_in.class(read.name()).unwrap();
         let names = |class: &worldwire_mxo::schema::Class| -> Vec<_> {
@@ -55,7 +56,7 @@ fn every_class_and_name_is_read() {
     assert!(tables.goobjs().count() > 40_000);
     assert!(matches!(tables.class("3827").unwrap().updates(), Updates::Npc(_)));
     assert!(matches!(tables.class("3990").unwrap().updates(), Updates::Player { .. }));
-    // The same layouts as the built-in classes with other names.
+    // The same layouts as the built-in classes, under other names.
     for (number, name) in [("364", "door364"), ("3827", "npc"), ("3990", "player")] {
         let (number, name) = (tables.class(number).unwrap(), tables.class(name).unwrap());
         assert_eq!(number.create(), name.create());
@@ -67,7 +68,7 @@ fn every_class_and_name_is_read() {
     assert_eq!(again.print(), text);
 }
 
-/// A door of unknown class, as the live service created it. With all classes available, only one
+/// A door of unknown class, as created by the live service. With all classes available, only one
 /// interpretation is left.
 #[test]
 fn a_door_is_guessed() {

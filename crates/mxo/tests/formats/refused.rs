@@ -1,4 +1,4 @@
-//! Values, JSON and operations that sections cannot have.
+//! Values, JSON and operations that sections cannot contain.
 
 use worldwire_core::json::{Json, json};
 use worldwire_core::{Reader, Result, Side, Writer};
@@ -152,7 +152,7 @@ fn operations_that_a_client_may_not_send_are_refused() {
         let json = json!({ "operations": [operation] });
         let section = Section::from_json(&json, &context).unwrap();
         let error = section.encode(&OBJECTS, Side::Client, &mut Writer::new()).unwrap_err();
-        // A server may send this operation; from a client, it is not read either.
+        // A server may send this operation; a client's cannot be read either.
         let mut writer = Writer::new();
         section.encode(&OBJECTS, Side::Server, &mut writer).unwrap();
         let read = Section::decode(&mut Reader::new(writer.as_bytes()), &context);

@@ -73,11 +73,11 @@ fn pending_updates_wait_for_their_create_and_keep_their_order() {
     let made = create(&replica, 3, 1);
     assert_eq!(apply(&mut replica, vec![made]).unwrap(), []);
     assert_eq!((state(&replica, 3), replica.pending_bytes()), (Some(8), 0));
-    // Once the view exists, updates apply immediately.
+    // Once the view exists, updates are applied immediately.
     let late = pending(&replica, 3, 9);
     assert_eq!(apply(&mut replica, vec![late]).unwrap(), []);
     assert_eq!((state(&replica, 3), replica.pending_bytes()), (Some(9), 0));
-    // Updates pending for a deleted view do not apply to the next object with its ID.
+    // Updates pending for a deleted view are not applied to the next object with its ID.
     let list = vec![
         Operation::Delete(Delete::of(vec![3])),
         pending(&replica, 3, 5),
@@ -126,7 +126,7 @@ fn a_section_beyond_the_bounds_changes_nothing() {
     let error = apply(&mut replica, three).unwrap_err();
     insta::assert_snapshot!(error, @"operations[2]: wanted at most 2 (views of a client), found 3");
     assert!(replica.is_empty());
-    // A deletion in between makes room.
+    // A deletion in between frees a place.
     let list = vec![
         create(&replica, 3, 1),
         create(&replica, 4, 1),
@@ -221,7 +221,7 @@ fn apply_in(
 #[test]
 fn late_values_do_not_overwrite_newer_ones() {
     let mut replica = replica();
-    // Across the wrap-around of packet numbers.
+    // Packet numbers wrap here.
     let made = create(&replica, 3, 1);
     assert_eq!(apply_in(&mut replica, 4094, vec![made]).unwrap(), []);
     let newer = Operation::Update(update(&replica, 3, 7));
@@ -267,7 +267,8 @@ fn a_late_packet_refers_to_the_earlier_object_of_an_id() {
     assert!(replica.viewed(3).is_some(), "a late packet is readable");
     assert_eq!(apply_in(&mut replica, 6, vec![made.clone()]).unwrap(), [Notice::Stale(3)]);
     assert!(replica.is_empty());
-    // The ID goes to another object. Repetitions do not discard what waits for it.
+    // The ID is reused for another object. Repetitions do not discard the updates waiting for that
+    // object.
     let wait = pending(&replica, 3, 12);
     assert_eq!(apply_in(&mut replica, 11, vec![wait]).unwrap(), []);
     assert_eq!(apply_in(&mut replica, 8, vec![gone.clone()]).unwrap(), [Notice::DeletedUnknown(3)]);
@@ -293,7 +294,8 @@ fn pending_updates_apply_in_the_order_of_their_packets() {
         let early = pending(&replica, 3, number.into());
         assert_eq!(apply_in(&mut replica, number, vec![early]).unwrap(), []);
     }
-    // The updates waited for the create, so they apply after it, whatever their packet numbers.
+    // The updates were waiting for the create, so they are applied after it, whatever their packet
+    // numbers.
     let made = create(&replica, 3, 10);
     assert_eq!(apply_in(&mut replica, 10, vec![made]).unwrap(), []);
     assert_eq!((state(&replica, 3), replica.pending_bytes()), (Some(9), 0));
@@ -317,7 +319,7 @@ fn bounds_apply_to_late_packets() {
     let two = vec![pending(&replica, 9, 1), pending(&replica, 9, 2)];
     apply_in(&mut replica, 9, two).unwrap();
     let bytes = replica.pending_bytes();
-    // An older deletion makes no room.
+    // An older deletion does not free any space.
     let late = vec![Operation::Delete(Delete::of(vec![9])), pending(&replica, 9, 3)];
     assert!(apply_in(&mut replica, 8, late).is_err());
     assert_eq!(replica.pending_bytes(), bytes);
@@ -327,7 +329,7 @@ fn bounds_apply_to_late_packets() {
     apply_in(&mut replica, 12, vec![gone]).unwrap();
     let made = create(&replica, 4, 1);
     apply_in(&mut replica, 13, vec![made]).unwrap();
-    // Ignored operations take no room.
+    // Ignored operations take up no space.
     let late = vec![create(&replica, 3, 1), pending(&replica, 3, 1)];
     assert_eq!(apply_in(&mut replica, 11, late).unwrap(), [Notice::Stale(3)]);
 }
@@ -366,7 +368,7 @@ fn lives(sampler: &mut Sampler, replica: &Replica) -> Vec<Vec<(u16, Operation<'s
 }
 
 /// A server reuses an ID once its deletion has arrived. However late, repeated or reordered the
-/// other packets are, the views are the same as for packets in order.
+/// other packets are, the resulting views are the same as for packets in order.
 #[test]
 fn views_do_not_depend_on_the_order_of_packets() {
     for seed in 0..100 {
@@ -447,7 +449,7 @@ fn updates_after_a_gap_that_may_hide_a_create_are_guesses() {
     assert!(is_guess(&mut replica, 78));
     replica.acknowledged(word(78, 0b11));
     assert!((79..300).all(|number| is_guess(&mut replica, number)));
-    // A new create settles it.
+    // A new create resolves the uncertainty.
     let Operation::Create(mut other) = made else { panic!() };
     other.spawn_seq = 2;
     apply_in(&mut replica, 300, vec![Operation::Create(other)]).unwrap();

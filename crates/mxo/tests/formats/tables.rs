@@ -1,4 +1,4 @@
-//! Table files: what is read, and the reported problems.
+//! Table files: the data read from them and the problems reported.
 
 use core::fmt::Write as _;
 

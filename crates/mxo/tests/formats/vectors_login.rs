@@ -1,4 +1,4 @@
-//! Runs every conformance vector of login, margin and the start of the game channel.
+//! Runs every conformance vector for logins, the margin channel and the start of the game channel.
 
 mod expected;
 mod game_channel;
@@ -245,8 +245,8 @@ fn contents(case: &Json, message: &LoginMessage<'_>, keys: &Keys) -> Outcome {
     }
 }
 
-/// Checks the signature of a certificate: ours, or that of a real client, for which the case has
-/// the server's modulus.
+/// Checks the signature of a certificate: one of ours, or a real client's, for which the case
+/// contains the server's modulus.
 fn certificate(case: &Json, signed: &SignedCertificate, keys: &Keys) -> Outcome {
     let server = keys.of("server_1024");
     if case.get("signed_by_modulus").is_some() {
@@ -281,7 +281,8 @@ fn malformed(case: &Json, keys: &Keys) -> Outcome {
             let iv = array(&json!({"iv": case["body"].as_str().ok_or("no body")?[..32]}), "iv")?;
             match session_key(case)?.open(&iv, &body[16..]) {
                 Err(Unopened::NoBlocks { .. }) => "bad_block",
-                // Both are one error: a wrong key is more likely than a wrong length or padding.
+                // Both are reported as a wrong key, which is more likely than a wrong length or
+                // padding.
                 Err(Unopened::OtherKey) if wanted == "bad_length" => "bad_length",
                 Err(Unopened::Damaged) if wanted == "bad_padding" => "bad_padding",
                 Err(Unopened::Damaged) => "bad_crc",
@@ -292,7 +293,7 @@ fn malformed(case: &Json, keys: &Keys) -> Outcome {
             let (channel, from) = channel_of(case)?;
             let error = LoginMessage::decode_strictly(&body, channel, from);
             let error = error.map_err(|error| (class(&error), error)).err().ok_or("accepted")?;
-            // A reader that shows what it can keeps the message as bytes.
+            // A lenient reader keeps the message as bytes.
             let shown = LoginMessage::decode(&mut Reader::new(&body), channel, from);
             if !matches!(shown, Err(_) | Ok(LoginMessage::Other { .. })) {
                 return Err(format!("{shown:?}"));
@@ -309,7 +310,7 @@ fn malformed(case: &Json, keys: &Keys) -> Outcome {
     same(&found, &wanted)
 }
 
-/// The vectors' name for the class of an error.
+/// The name that the vectors use for an error's class.
 fn class(error: &Error) -> &'static str {
     let wanted = error.wanted();
     if matches!(error.kind(), ErrorKind::Incomplete { .. }) {

@@ -1,4 +1,4 @@
-//! Runs every conformance vector of the layers around object sections.
+//! Runs every conformance vector for the layers around object sections.
 
 use worldwire_core::json::{Json, Style};
 use worldwire_core::testing::{agrees, hex, render, run_vectors};
@@ -127,7 +127,7 @@ fn tcp_length(case: &Json) -> Outcome {
     same(&frame, &TcpFrame::of(&body))
 }
 
-/// Decodes a plain packet, shows it as JSON, and encodes that again.
+/// Decodes a plain packet, shows it as JSON, and encodes the JSON again.
 fn plain(input: &[u8]) -> Result<Plain<'_>, String> {
     let mut reader = Reader::traced("datagram", input, Tree::new());
     let packet = Plain::decode(&mut reader).map_err(text)?;

@@ -1,4 +1,4 @@
-//! Properties of every message and format, whatever the values.
+//! Property tests for every message and format.
 
 use proptest::prelude::*;
 use worldwire_core::json::{Json, Style, write_children};
@@ -19,8 +19,8 @@ fn json(tree: &Tree<'_>, style: Style) -> Json {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Checks the round trip from bytes to a value, JSON, a value and back to bytes, with and without a
-/// trace, and that no prefix is a value.
+/// Checks the round trip from bytes to a value, to JSON, to a value and back to bytes, with and
+/// without a trace, and that no prefix decodes to a value.
 macro_rules! round_trips {
     ($value:expr, |$reader:ident| $decode:expr, |$json:ident| $from_json:expr) => {{
         let value = $value;

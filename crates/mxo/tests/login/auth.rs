@@ -18,7 +18,7 @@ fn server(config: AuthServerConfig) -> AuthServer {
     AuthServer::new(Arc::new(config), random(2))
 }
 
-/// Returns the messages that a server sends now, and its refusal if any.
+/// Returns the messages that a server sends now, and its refusal, if any.
 fn replies(server: &mut AuthServer) -> (Vec<AuthServerMessage<'static>>, Option<LoginRefusal>) {
     let (mut messages, mut refusal) = (Vec::new(), None);
     while let Some(action) = server.poll() {
@@ -70,7 +70,7 @@ fn a_client_gets_its_certificate_key_characters_and_worlds() {
     assert_eq!((ticket.characters, ticket.worlds), (account().characters, account().worlds));
 }
 
-/// L-02: the key is sent to clients that ask with another key ID, and to all on request.
+/// L-02: the key is sent to clients that name another key ID, and to all clients if configured.
 #[test]
 fn the_key_is_sent_to_clients_that_lack_it() {
     let offered = |config: AuthServerConfig, key_id| {
@@ -114,7 +114,7 @@ fn unimportant_fields_are_ignored() {
     assert_eq!(status(&replies(&mut server).0[0]), LoginStatus::Success);
 }
 
-/// L-05: only the owner of the accounts knows which names exist.
+/// L-05: only the code that manages the accounts knows which names exist.
 #[test]
 fn an_unknown_name_looks_like_a_wrong_password() {
     let refused = |name: &str, password: &str| {

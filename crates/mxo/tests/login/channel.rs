@@ -24,7 +24,7 @@ fn server(channel: Channel) -> LoginConnection {
     connections(channel, Conditions::default()).server
 }
 
-/// The bodies and the fault that these bytes lead to.
+/// The bodies and the fault that result from these bytes.
 fn read(connection: &mut LoginConnection, bytes: &[u8]) -> (Vec<Vec<u8>>, Option<String>) {
     connection.input(Duration::ZERO, Side::Client, Input::Bytes(bytes));
     let (mut bodies, mut fault) = (Vec::new(), None);
@@ -41,7 +41,7 @@ fn read(connection: &mut LoginConnection, bytes: &[u8]) -> (Vec<Vec<u8>>, Option
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
-    /// L-27: framing does not depend on how the stream is cut.
+    /// L-27: framing does not depend on how the stream is split.
     #[test]
     fn a_login_succeeds_whatever_the_chunks(seed: u64) {
         let conditions = Conditions { seed, segment: 1 + usize::try_from(seed % 50).unwrap(), ..Conditions::default() };
@@ -117,7 +117,7 @@ fn messages_are_plain_before_the_key_and_encrypted_after_it() {
     assert!(read(&mut connection, &damaged).1.is_some());
 }
 
-/// L-12: 10 s for the first message, then 60 s for each, and no limit while the game runs.
+/// L-12: the limit is 10 s for the first message, then 60 s for each, and none while the game runs.
 #[test]
 fn silent_clients_are_closed() {
     let mut pair = connections(Channel::Margin, Conditions::default());

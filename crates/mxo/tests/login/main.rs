@@ -1,5 +1,5 @@
-//! Clients and servers of the login, in virtual time. Comments name the decision of `docs/mxo.md`
-//! that a test is about.
+//! Clients and servers of the login, in virtual time. Comments name the decision in `docs/mxo.md`
+//! that a test checks.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 

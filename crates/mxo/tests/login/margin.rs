@@ -69,7 +69,7 @@ fn certificates_are_checked() {
     assert_eq!(refusal(weak), Some(LoginRefusal::InvalidUserKey));
     let odd = forged(|certificate| certificate.exponent.0 = 3, &KEYS.server);
     assert_eq!(refusal(odd), Some(LoginRefusal::InvalidUserKey));
-    // A stolen certificate is worthless without its key: the challenge cannot be read.
+    // A stolen certificate is worthless without its key, because the challenge cannot be decrypted.
     let key = PrivateKey::generate(KeyUse::User, &mut random(8)).unwrap();
     let mut margin = Margin::new(LoginTicket { key, ..ticket() }, None, Conditions::default());
     margin.run();
@@ -118,7 +118,7 @@ fn a_character_is_claimed_created_deleted_and_loaded() {
     assert_eq!(margin.bodies.last().map(Vec::len), Some(13));
 }
 
-/// L-11: names are checked before anyone is asked; an unused claim can be returned.
+/// L-11: names are checked before a query is made; an unused claim can be returned.
 #[test]
 fn names_follow_rules() {
     for name in ["N", "Neo", "Persephone_12", &"x".repeat(31)] {
@@ -207,7 +207,8 @@ fn a_character_arrives_in_numbered_parts() {
     }
 }
 
-/// L-14: the number before the character's ID is ignored. L-31 and L-08 are up to the owner.
+/// L-14: the number before the character's ID is ignored. L-31 and L-08 concern the code that
+/// manages the characters.
 #[test]
 fn a_refused_character_is_one_part() {
     let mut margin = Margin::open();

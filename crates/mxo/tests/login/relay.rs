@@ -69,7 +69,7 @@ fn relayed(
     Pair::relayed(client, relay(keys, Vec::new()), server, conditions)
 }
 
-/// What a relay has reported.
+/// Everything that a relay has reported.
 #[derive(Debug, Default)]
 struct Seen {
     messages: Vec<String>,
@@ -96,7 +96,8 @@ impl Seen {
         }
     }
 
-    /// Checks that the pieces of each side tile what it has written.
+    /// Checks that the pieces of each side cover everything it has written, without gaps or
+    /// overlaps.
     fn check_tiling(&self, written: &[Vec<u8>; 2]) {
         for (pieces, written) in self.pieces.iter().zip(written) {
             let mut end = 0;
@@ -137,7 +138,7 @@ fn log_in(
 
 fn pass(_: &LoginReceived<'_>, _: &mut LoginSender) {}
 
-/// A login at a margin server through a relay. What the relay sees is added to the list.
+/// A login at a margin server through a relay. The relay's reports are added to the list.
 fn margin(
     pair: Pair<LoginConnection>,
     ticket: LoginTicket,
@@ -208,7 +209,7 @@ fn a_login_passes_byte_for_byte_with_the_servers_key() {
         assert!(margin.news.last().unwrap().ends_with("Loaded"), "{:?}", margin.news);
         assert_eq!(margin.pair.arrived, margin.pair.written);
         seen.check_tiling(&margin.pair.written);
-        // What the game channel's relay needs.
+        // The session that the game channel's relay needs.
         let (id, key) = margin.sessions[1].unwrap();
         let session = KnownSession { id: Some(id), key: SessionKey::new(&key) };
         assert_eq!(margin.pair.relay.as_ref().unwrap().opened_with(), Some(&session));
@@ -388,12 +389,12 @@ fn other_keys_read_nothing() {
     );
 }
 
-/// Some servers keep their key to themselves.
+/// Some servers do not send their key.
 #[test]
 fn a_missing_server_key_is_reported() {
     let mut pair = relayed(Channel::Auth, own_key(None), Conditions::default());
     let (mut server, mut client) = (auth_config(), client_config("neo", "zion"));
-    // The relay asks with this ID, so the server assumes that it has the key.
+    // The relay sends this ID in its request, so the server assumes that the client has the key.
     server.public_key.key_id = 0;
     client.public_key = Some(OWN.1.clone());
     let mut seen = Seen::default();
@@ -403,7 +404,7 @@ fn a_missing_server_key_is_reported() {
     assert_eq!(end.refusal, Some(LoginRefusal::OtherServerKey));
 }
 
-/// Feeds bytes to a relay. Returns the faults, and the bytes that leave for each side.
+/// Feeds bytes to a relay. Returns the faults and the bytes to send to each side.
 fn feed(relay: &mut LoginConnection, from: Side, bytes: &[u8]) -> (Vec<String>, [Vec<u8>; 2]) {
     relay.input(Duration::ZERO, from, Input::Bytes(bytes));
     poll(relay)
@@ -435,7 +436,7 @@ fn damaged_streams_are_forwarded_unread() {
         left.extend(rest);
         assert_eq!(left, bytes, "{faults:?}");
         assert!(faults.len() == 1 && faults[0].ends_with(wanted), "{faults:?}");
-        // The server's answer is forwarded unread too, whatever it is.
+        // The server's answer is forwarded unread, too, whatever it is.
         let (_, [left, _]) = feed(&mut relay, Side::Server, &[0, 9]);
         assert_eq!(left, [0, 9]);
         assert!(!relay.is_closed());
@@ -482,7 +483,7 @@ fn a_silent_client_is_closed() {
     assert_eq!(relay.poll_timeout(), None);
 }
 
-/// While an account is looked up, input is bounded.
+/// While an account is being looked up, input is bounded.
 #[test]
 fn a_relay_does_not_wait_for_ever() {
     let ticket = ticket();
@@ -503,7 +504,7 @@ fn a_relay_does_not_wait_for_ever() {
     assert_eq!(poll(&mut ended).1[Side::Server.index()], frame);
 }
 
-/// Two ends of this channel and a relay that can read what they say.
+/// Two ends of this channel and a relay that can read their messages.
 fn numbered_pair(channel: Channel, bounds: Bounds) -> Pair<LoginConnection> {
     let key = SessionKey::new(&[5; 16]);
     let known = KnownSession { id: None, key: key.clone() };

@@ -129,7 +129,7 @@ pub(crate) fn log_in(
     log_in_over(&mut connections(Channel::Auth, conditions), server, client, &mut |_, _| {})
 }
 
-/// What both sides send during a login at an auth server.
+/// The messages of both sides during a login at an auth server.
 pub(crate) fn auth_streams() -> [Vec<u8>; 2] {
     let mut pair = connections(Channel::Auth, Conditions::default());
     let end = log_in_over(&mut pair, auth_config(), client_config("neo", "zion"), &mut |_, _| {});
@@ -202,7 +202,7 @@ pub(crate) struct Margin {
     pub(crate) pair: Pair<LoginConnection>,
     pub(crate) client: MarginClient,
     pub(crate) server: MarginServer,
-    /// Everything that the client's machine reports, in words.
+    /// Everything that the client's machine reports, as text.
     pub(crate) news: Vec<String>,
     /// The bodies that the client has received.
     pub(crate) bodies: Vec<Vec<u8>>,
@@ -363,7 +363,7 @@ fn server_action(
     }
 }
 
-/// An owner of accounts with one character, 2.
+/// Account management with a single character, 2.
 fn owner(query: &MarginQuery) -> MarginAnswer {
     match query {
         MarginQuery::Account { user_id, name } => {

@@ -1,4 +1,4 @@
-//! Checks the object vectors against the crate.
+//! Checks the crate against the object vectors.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ fn views(case: &Json, objects: &Objects) -> Result<BTreeMap<u16, Viewed>, String
     known.iter().map(view).collect()
 }
 
-/// Checks a readable stream: every operation, and every way back to its bytes.
+/// Checks a readable stream: every operation, and every way to encode it back to its bytes.
 pub(crate) fn section(case: &Json) -> Outcome {
     match case.get("kind").and_then(Json::as_str) {
         Some("flags") => return flags(case),
@@ -84,7 +84,7 @@ pub(crate) fn section(case: &Json) -> Outcome {
     same("from JSON", again, read)
 }
 
-/// Checks an operation of a section: the tree must contain what the case states.
+/// Checks an operation of a section: the tree must contain everything that the case states.
 fn operation(node: NodeRef<'_, '_>, wanted: &Json) -> Outcome {
     let wanted = wanted.as_object().ok_or("no operation")?;
     let find = |name: &str| node.child(name).ok_or_else(|| format!("no {name}"));
@@ -102,7 +102,7 @@ fn operation(node: NodeRef<'_, '_>, wanted: &Json) -> Outcome {
             "world_id" if value.is_null() => {
                 same("world_id", node.child("world_id").is_some(), false)?;
             }
-            // One byte per seven properties: the rest of the record besides the values.
+            // One byte per seven properties: the part of the record besides the values.
             "vector_bytes" => {
                 let record = find("properties")?;
                 let values: usize = record.children().map(|child| child.raw().len()).sum();

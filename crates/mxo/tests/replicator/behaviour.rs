@@ -47,7 +47,7 @@ fn values_in_a_newer_packet_are_not_sent_again() {
     desk.delivered(newer);
     desk.delivered(again);
     assert!(desk.flush().1.is_empty());
-    // A newer packet that was lost covers nothing.
+    // A newer packet does not make up for an older one if it was lost, too.
     desk.set(door, 9);
     let (older, _) = desk.flush();
     desk.set(door, 10);
@@ -102,7 +102,7 @@ fn values_that_an_older_packet_may_have_overwritten_are_sent_again() {
 
 #[test]
 fn late_arrivals_are_corrected() {
-    // If its outcome stays unknown, the client is considered settled after a while.
+    // If the packet's outcome stays unknown, the client is considered settled after a while.
     let mut desk = Desk::new(Config::default());
     let door = desk.door_at([1.0; 3]);
     assert_eq!(desk.exchange(), "create 3:1");
@@ -380,12 +380,13 @@ fn the_own_character_is_view_2_and_has_its_own_order() {
     desk.server.set_value(neo, "RealLastName", &Value::Text("Neo".into())).unwrap();
     desk.server.set_value(neo, "Level", &Value::Unsigned(50)).unwrap();
     let (_, own) = desk.flush();
-    // Text is length-prefixed: the name is 5, the level 15 in the order of the client's own view.
+    // Text is length-prefixed. In the order of the client's own view, the name is property 5 and
+    // the level property 15.
     assert_eq!(own, [3, 2, 0, 2, 0xa0, 3, b'N', b'e', b'o', 0x80, 2, 50, 0, 0]);
     desk.receive(&own);
     let mut section = Vec::new();
     assert!(desk.server.poll(other, &mut section).unwrap());
-    // Other clients are not sent the name; the level is 9 in their order.
+    // The name is not sent to other clients; in their order, the level is property 9.
     assert_eq!(section, [3, 3, 0, 2, 0x80, 4, 50, 0, 0]);
     let mut text = String::new();
     desk.replica.write_text(&mut text);
@@ -419,7 +420,7 @@ fn a_client_is_not_sent_its_own_movement() {
     let mut section = Vec::new();
     assert!(desk.server.poll(other, &mut section).unwrap());
     assert_eq!(section, [3, 3, 0, 1, 4, 0x80, 0, 0]);
-    // The server turns it back to its previous direction.
+    // The server turns the character back to its previous direction.
     let back = Movement { yaw: Some(0), ..Movement::default() };
     desk.server.set_movement(neo, &back).unwrap();
     assert_eq!(desk.exchange(), "update 2");
@@ -496,14 +497,14 @@ fn a_create_contains_the_current_position() {
     desk.server.set_movement(agent, &walk(5.0)).unwrap();
     desk.exchange();
     desk.exchange();
-    // The position where it was created and its current one.
+    // The position where the object was created, and its current position.
     let seen = |desk: &Desk| {
         let agent = desk.replica.view(3).unwrap();
         let Some(Value::Vector3d(created)) = agent.value("Position") else { panic!("no position") };
         (created[0], agent.position().unwrap()[0])
     };
     assert_eq!(seen(&desk), (5.0, 5.0));
-    // A client that has the view is only sent the movement.
+    // A client that has the view is sent only the movement.
     desk.server.set_movement(agent, &walk(6.0)).unwrap();
     assert_eq!(desk.exchange(), "update 3");
     assert_eq!(seen(&desk), (5.0, 6.0));

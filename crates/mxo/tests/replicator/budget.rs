@@ -92,7 +92,7 @@ struct Row {
     doors: usize,
     busy: usize,
     patience: u32,
-    /// How many doors appear and disappear per tick.
+    /// The number of doors that appear and disappear per tick.
     churn: usize,
 }
 

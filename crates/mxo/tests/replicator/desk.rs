@@ -18,7 +18,7 @@ pub(crate) const PLAYER: u16 = 12;
 pub(crate) struct Desk {
     pub(crate) server: Replicator,
     pub(crate) client: ClientId,
-    /// The client's views after the packets it received.
+    /// The client's views, as of the packets it has received.
     pub(crate) replica: Replica,
     pub(crate) now: Duration,
     pub(crate) number: u64,
@@ -48,7 +48,7 @@ impl Desk {
         self.wait(50);
     }
 
-    /// Ticks after this many milliseconds.
+    /// Advances time by this many milliseconds and ticks.
     pub(crate) fn wait(&mut self, milliseconds: u64) {
         self.now += Duration::from_millis(milliseconds);
         self.server.tick(self.now);

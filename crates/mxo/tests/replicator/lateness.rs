@@ -1,5 +1,5 @@
 //! The replicator over this crate's connections, on a wire where many packets arrive seconds late.
-//! A connection considers them lost, because it has measured how fast the rest is.
+//! A connection considers these packets lost, because it has measured how fast the others are.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,14 +24,14 @@ const SEEDS: u64 = 12;
 struct Late {
     sampler: Sampler,
     now: Duration,
-    /// Client and server, and the packets on their way to each, by arrival.
+    /// Client and server, and the packets in transit to each, by arrival time.
     machines: [Connection; 2],
     wires: [BTreeMap<(Duration, u64), Vec<u8>>; 2],
     count: u64,
     server: Replicator,
     client: ClientId,
     replica: Replica,
-    /// The number of lost packets and how many of them arrived after all.
+    /// The number of packets considered lost, and how many of them arrived after all.
     outcomes: [u64; 2],
 }
 
@@ -60,7 +60,7 @@ impl Late {
         }
     }
 
-    /// Out of a hundred datagrams, 40 are late, a fifth of them by up to 3 seconds.
+    /// Out of every hundred datagrams, 40 are late, a fifth of them by up to 3 seconds.
     fn arrival(&mut self) -> Duration {
         let late = match self.sampler.below(100) {
             0..8 => 500 + self.sampler.below(2_500),
@@ -133,7 +133,7 @@ fn hear(
             if let Unit::Section { id: 3, .. } = piece.unit
                 && let Err(error) = replica.receive(piece.bytes, Side::Server, Rules::STRICT)
             {
-                // The section arrived so late that the view it updates is gone.
+                // The section arrived so late that the view it updates no longer exists.
                 assert_eq!(Fault::of(&error), Some(Fault::UnknownView), "{error}");
             }
         }

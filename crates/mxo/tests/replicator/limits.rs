@@ -1,4 +1,4 @@
-//! Refusals, by name.
+//! Operations that the replicator refuses, and the names of their faults.
 
 use worldwire_core::Error;
 use worldwire_mxo::message::{Animation, Fault, Movement, Properties};

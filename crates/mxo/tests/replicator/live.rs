@@ -45,7 +45,7 @@ impl Live {
         pair.run_until(pair.now + TICK, |member, event, _| match (member, event) {
             (Member::Client, Event::Received(piece)) => {
                 if let Unit::Section { id: 3, .. } = piece.unit {
-                    // Including the ID.
+                    // The bytes include the section's ID.
                     let read = replica.receive(piece.bytes, Side::Server, Rules::STRICT);
                     assert_eq!(read.unwrap().0, piece.bytes.len());
                 }

@@ -19,9 +19,9 @@ const OPERATIONS: u64 = 100_000;
 const SEEDS: u64 = 50;
 const CLIENTS: usize = 4;
 const TICK: Duration = Duration::from_millis(50);
-/// The maximum number of ticks to deliver everything once nothing changes.
+/// The maximum number of ticks needed to deliver everything once nothing changes.
 const MAX_REST: u32 = 4_000;
-/// The maximum number of bytes sent again per byte sent first.
+/// The maximum number of bytes resent per byte sent for the first time.
 const MAX_AGAIN: f64 = 1.6;
 
 /// A door, an NPC and a player.
@@ -51,7 +51,7 @@ struct Peer {
     /// The server's next number and the full numbers of packets without an outcome.
     next: u64,
     open: BTreeMap<u64, Duration>,
-    /// Packets reported lost, as far back as their numbers are unambiguous.
+    /// Packets reported as lost, as far back as their numbers are unambiguous.
     lost: BTreeSet<u64>,
     /// Packets in flight, by arrival: 12-bit numbers with bytes, or acknowledgements.
     to_client: BTreeMap<(Duration, u64), (u16, Vec<u8>)>,
@@ -69,11 +69,11 @@ struct Sim {
     peers: Vec<Peer>,
     objects: Vec<(ObjectId, u16, [f64; 3])>,
     now: Duration,
-    /// How many values clients ignored because they had newer ones.
+    /// The number of values that clients ignored because they had newer ones.
     stale: u64,
 }
 
-/// The full number for 12 bits: the one nearest to another number.
+/// The full number for a 12-bit one: the number nearest to the given one.
 fn expand(number: u16, near: u64) -> u64 {
     let base = near - near % 4096 + u64::from(number);
     [base.saturating_sub(4096), base, base + 4096]
@@ -227,7 +227,7 @@ impl Sim {
         }
     }
 
-    /// Sets a property that updates contain, too.
+    /// Sets a property that updates can contain, too.
     fn set(&mut self, id: ObjectId, goid: u16) {
         let objects = Arc::clone(self.server.objects());
         let order = objects.class_of(goid).unwrap().1.updates().order(3).unwrap();
@@ -295,7 +295,7 @@ impl Sim {
         }
     }
 
-    /// Handles what has arrived at a client by now.
+    /// Handles everything that has arrived at a client by now.
     fn clients_turn(&mut self, index: usize) {
         while let Some(first) = self.peers[index].to_client.first_entry()
             && first.key().0 <= self.now
@@ -315,7 +315,7 @@ impl Sim {
                 let read = peer.replica.receive(&section, Side::Server, Rules::STRICT);
                 let (used, notices) = match read {
                     Ok(read) => read,
-                    // The section arrived so late that the view it updates is gone.
+                    // The section arrived so late that the view it updates no longer exists.
                     Err(error) if self.network.late > 0 => {
                         assert_eq!(Fault::of(&error), Some(Fault::UnknownView), "{error}");
                         (section.len(), Vec::new())
@@ -342,7 +342,7 @@ impl Sim {
         }
     }
 
-    /// Handles time-outs and what has arrived at the server by now.
+    /// Handles timeouts and everything that has arrived at the server by now.
     fn servers_turn(&mut self, index: usize) {
         let now = self.now;
         // A round trip, rounded up to ticks.
@@ -438,7 +438,7 @@ impl Sim {
             let found = seen.value(slot.name());
             let same = match (&found, &wanted) {
                 (Some(found), Some(wanted)) => {
-                    // NaNs differ from themselves.
+                    // NaN is not equal to itself.
                     found == wanted || format!("{found:?}") == format!("{wanted:?}")
                 }
                 (None, None) => true,
@@ -521,8 +521,8 @@ fn clients_that_drop_overtaken_packets_receive_everything() {
     assert!(ratio <= MAX_AGAIN, "sent again: {ratio:.3} of what was sent first; {traffic:?}");
 }
 
-/// Nothing is lost, but many packets arrive after they were considered lost, and some a second
-/// after they were given up.
+/// No packet is lost, but many arrive after they were considered lost, and some a second after they
+/// were given up.
 #[test]
 fn clients_on_a_network_seconds_late_receive_everything() {
     let network = Network { lost: 0, repeated: 0, slowest: 100, late: 40, ..BAD };

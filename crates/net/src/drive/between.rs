@@ -41,10 +41,10 @@ pub trait Intermediary: Send {
     /// Whether it has stopped reading from a side for now.
     fn is_paused(&self, from: Side) -> bool;
 
-    /// How many bytes from a side it keeps.
+    /// The number of bytes from a side that it keeps.
     fn kept_bytes(&self, from: Side) -> usize;
 
-    /// How many bytes are queued for a side.
+    /// The number of bytes queued for a side.
     fn queued_bytes(&self, to: Side) -> usize;
 
     /// Whether the conversation has ended.
@@ -63,8 +63,8 @@ pub trait Dial<S>: Send + Sync + 'static {
     /// The relay between a client and its server.
     type Relay: Intermediary + 'static;
 
-    /// How many bytes of a client's stream [`dial`](Self::dial) needs to see. 0 where the server
-    /// sends first.
+    /// The number of bytes of a client's stream that [`dial`](Self::dial) needs to see; 0 where the
+    /// server sends first.
     fn opening(&self) -> usize {
         0
     }
@@ -176,8 +176,8 @@ struct End<R, W> {
     is_finished: bool,
     /// When it last read something, and how many bytes it had read by then.
     progress: (Instant, u64),
-    /// Once it has ended its stream: when the relay last forwarded bytes of the stream, and how
-    /// many of them it still kept.
+    /// Once it has ended its stream: when the relay last forwarded bytes of the stream, and the
+    /// number of bytes that it still kept.
     kept: (Instant, usize),
 }
 

@@ -50,19 +50,21 @@ impl Default for Settings {
 /// How long a closed connection waits for the peer's end; see [`Receive::LINGERS`].
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Limits how many connections are set up at the same moment. A key exchange takes milliseconds of a
-/// thread, so without this, a burst of clients would keep all threads from everything else.
+/// Limits how many connections are set up at the same moment. A key exchange occupies a thread for
+/// milliseconds, so without this limit, a burst of clients would keep all threads from doing
+/// anything else.
 static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
     let threads = Handle::current().metrics().num_workers();
     Semaphore::new((threads / 2).max(1))
 });
 
-/// Waits until another connection can be set up. A runtime with one thread needs no turns.
+/// Waits until another connection can be set up. A runtime with a single thread needs no such
+/// limit.
 async fn turn() -> Option<SemaphorePermit<'static>> {
     if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
         return None;
     }
-    // It never closes.
+    // The semaphore is never closed, so this cannot fail.
     TURNS.acquire().await.ok()
 }
 
@@ -87,8 +89,8 @@ impl Driver {
         Self { peer: Side::Server, clock, settings, signal }
     }
 
-    /// Drives a connection over a stream until it has ended, queued data is written, and the
-    /// application was notified. A panic in the machine or the application ends only this
+    /// Drives a connection over a stream until it has ended, queued data has been written, and the
+    /// application has been notified. A panic in the machine or the application ends only this
     /// connection.
     ///
     /// If one of the machine's deadlines passes while the application is busy, input that has
@@ -296,7 +298,7 @@ where
         self.connection.queued_bytes(peer).saturating_add(self.writer.pending())
     }
 
-    /// Passes the next event to the application. Returns `None` without an event, and an error
+    /// Passes the next event to the application. Returns `None` if there is no event, and an error
     /// after the last one.
     async fn event(&mut self) -> Option<Result<(), End>> {
         let is_setup = core::mem::take(&mut self.has_input) && !self.connection.is_established();

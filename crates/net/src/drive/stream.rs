@@ -21,7 +21,7 @@ pub(crate) trait Transmit: Send {
     /// Takes units from `next`, up to the amount written at a time.
     fn load(&mut self, next: impl FnMut() -> Option<Vec<u8>>);
 
-    /// How many bytes are taken but not yet written.
+    /// The number of bytes taken but not yet written.
     fn pending(&self) -> usize;
 
     /// The total number of bytes written.
@@ -64,7 +64,7 @@ impl<R: AsyncRead + Unpin + Send> Receive for StreamReader<R> {
             return Ok(Input::End);
         }
         if length == self.buffer.len() && length < MAX {
-            // The next read gets a longer buffer.
+            // The next read uses a longer buffer.
             self.buffer.resize(length * 2, 0);
         } else if length < LEAST && self.buffer.len() > LEAST {
             self.buffer.truncate(LEAST);

@@ -40,8 +40,8 @@ fn keys() -> KeyRing {
     keys
 }
 
-/// A task that has to do something every few milliseconds, such as to renew a lease, can do it while
-/// key exchanges would take all the time of all threads.
+/// A task that has to do something every few milliseconds, such as renewing a lease, can do it even
+/// while key exchanges could take all the time of all threads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_burst_of_key_exchanges_leaves_time_for_others() {
     let (clock, config) = (Clock::start(), Arc::new(ServerConfig::new(keys())));
@@ -75,6 +75,6 @@ async fn a_burst_of_key_exchanges_leaves_time_for_others() {
             client.unwrap();
         }
     }
-    // Without turns, it waits for half of them, or for all.
+    // Without the limit, the task would wait for half or all of the key exchanges.
     assert!(longest < start.elapsed() / 4, "{longest:?} of {:?}", start.elapsed());
 }

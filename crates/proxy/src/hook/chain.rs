@@ -27,11 +27,11 @@ const MAX_LINGERING: usize = 4_096;
 
 /// The messages of one conversation on their way through its hooks.
 ///
-/// Each hook sees a message as the previous one left it. Every hook gets a side's messages in the
-/// order in which they were sent, even if another hook answers them in a different order.
+/// Each hook sees a message as the previous one left it. Every hook receives a side's messages in
+/// the order in which they were sent, even if another hook answers them in a different order.
 #[derive(Debug)]
 pub(crate) struct Chain {
-    /// By sender.
+    /// The messages on their way through the hooks, by sender.
     queues: [VecDeque<Pending>; 2],
     /// Messages that hooks add independently of an answer.
     loose: VecDeque<Pending>,
@@ -92,7 +92,7 @@ impl Chain {
         router.remember(passing.item);
         let is_before = |pending: &&Pending| !pending.is_done && !pending.is_lingering;
         let last = is_wanted.then(|| queue.iter().rfind(is_before)).flatten();
-        // No message is further along than the one before it.
+        // No message has passed more stages than the one before it.
         let reach = last.map_or(Reach::Anywhere, |it| Reach::UpTo(it.progress.place));
         let mut progress = Progress::default();
         progress.flags.modified = passing.is_changed;
@@ -266,7 +266,7 @@ impl Chain {
         for earlier in queue.range(..from).rev().filter(|it| !it.is_done && !it.is_lingering) {
             reach = reach.behind(earlier.progress.place);
             lingers |= earlier.is_catching_up();
-            // No message is further along than the one before it, unless it lingered.
+            // No message has passed more stages than the one before it, unless that one lingered.
             if !router.has_caught_up {
                 break;
             }

@@ -18,7 +18,7 @@ pub(crate) struct Catalogue(Vec<Entry>);
 struct Entry {
     family: &'static str,
     name: String,
-    /// As JSON.
+    /// The definition as JSON.
     line: String,
 }
 

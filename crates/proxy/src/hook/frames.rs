@@ -1,7 +1,7 @@
 //! The binary form of the protocol: frames instead of lines, for hooks that handle many messages.
 //!
-//! A frame is its length as a `u32`, which does not count itself, a byte for its kind, and its
-//! content. Numbers are little-endian.
+//! A frame consists of its length as a `u32`, which does not count itself, a byte for its kind, and
+//! its content. Numbers are little-endian.
 //!
 //! | kind | from | content |
 //! | --- | --- | --- |
@@ -10,11 +10,11 @@
 //! | 2 | hook | an answer: conversation `u64`, number `u64`, action `u8`, additions, bytes |
 //! | 3 | hook | additions independent of an answer: conversation `u64`, additions |
 //!
-//! A name is its length as a `u16`, then UTF-8. Additions are their count as a `u16`, and for each
-//! the receiver `u8`, a name, which can be empty, the length `u32` and the bytes. Sides are 0 for
-//! the client and 1 for the server. Flags are 1 for modified, 2 for silenced and 4 for fake.
-//! Actions are 0 to 4: pass, forward, drop, replace and hold. Bytes extend to the end of the frame;
-//! only `replace` has any.
+//! A name consists of its length as a `u16` and its UTF-8 bytes. Additions consist of their count
+//! as a `u16` and, for each, the receiver `u8`, a name, which can be empty, the length `u32` and
+//! the bytes. Sides are 0 for the client and 1 for the server. Flags are 1 for modified, 2 for
+//! silenced and 4 for fake. Actions are 0 to 4: pass, forward, drop, replace and hold. Bytes extend
+//! to the end of the frame; only `replace` has any.
 
 use core::ops::Range;
 

@@ -21,7 +21,7 @@ use crate::kept::{Kept, Moment};
 
 /// The conversation that hooks can answer.
 const CONVERSATION: u64 = 1;
-/// How many messages wait before the first line.
+/// The number of messages that wait before the first line.
 const MESSAGES: u8 = 4;
 
 /// Two hooks send these lines alternately, while messages wait for them.

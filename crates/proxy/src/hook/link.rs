@@ -21,7 +21,7 @@ const WARNING_EVERY: Duration = Duration::from_secs(60);
 pub(crate) struct Link {
     /// Unique among all hooks so far. Hooks of equal order are asked in this order.
     pub(crate) number: u64,
-    /// For the log.
+    /// Its name in the log.
     pub(crate) name: String,
     /// Whether conversations end instead of continuing without it.
     pub(crate) is_required: bool,

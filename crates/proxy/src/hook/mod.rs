@@ -69,8 +69,8 @@ pub struct HookCommand {
     pub command: String,
     /// Its name in the log, until the hook states one.
     pub name: String,
-    /// How many times in a row it can end within a minute of its start. After that, it is not
-    /// restarted. By default, it is always restarted.
+    /// The number of times in a row that it can end within a minute of its start before it is no
+    /// longer restarted. By default, it is always restarted.
     pub max_failures: Option<u32>,
 }
 
@@ -173,7 +173,7 @@ impl Hooks {
     /// After the signal, waits for the commands to end, because they may have something to save.
     /// Those that do not end within seconds are killed.
     pub async fn ended(&mut self) {
-        // Nothing is ever sent.
+        // Nothing is ever sent here, so this waits until all commands have ended.
         let _ = self.running.changed().await;
     }
 

@@ -77,7 +77,7 @@ impl Reach {
         }
     }
 
-    /// The reach of the messages that follow one at this place.
+    /// The reach of the messages after one that has reached this place.
     pub(crate) fn behind(self, place: Option<StagePlace>) -> Self {
         match self {
             Self::Anywhere => Self::UpTo(place),

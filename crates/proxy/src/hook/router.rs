@@ -34,7 +34,7 @@ pub(super) struct Router {
     /// Encodes added messages.
     pub(super) coder: Coder,
     set: Arc<HookSet>,
-    /// By message name.
+    /// The stages that may concern a message, by its name.
     candidates: HashMap<String, Arc<[Candidate]>>,
     moment: Moment,
     next_number: u64,

@@ -39,7 +39,7 @@ pub(crate) struct StagePlace {
 /// A snapshot of all hooks and their subscriptions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HookSet {
-    /// In the order in which messages pass them.
+    /// The stages, in the order in which messages pass them.
     pub(crate) stages: Vec<Stage>,
     /// A required hook that is not running.
     pub(crate) missing: Option<String>,

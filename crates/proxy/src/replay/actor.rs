@@ -1,4 +1,4 @@
-//! The machine that plays the recorded side, and what its family knows about messages.
+//! The machine that plays the recorded side, and its family's knowledge about messages.
 
 use core::fmt;
 use core::time::Duration;
@@ -28,7 +28,7 @@ impl fmt::Debug for Account {
     }
 }
 
-/// What a family's machine plays, and what the family knows about its messages.
+/// The role that a family's machine plays, and the family's knowledge about its messages.
 pub(super) trait Role: fmt::Debug + Send {
     /// The machine.
     type Machine: Connection<Sender: Send> + fmt::Debug + Send;
@@ -118,7 +118,7 @@ pub(super) trait Role: fmt::Debug + Send {
         true
     }
 
-    /// How many bytes the peer has not acknowledged.
+    /// The number of bytes that the peer has not acknowledged.
     fn unacknowledged(&self, machine: &mut Self::Machine) -> usize {
         let _ = machine;
         0

@@ -20,7 +20,7 @@ pub struct ReplaySocket(Kind);
 #[derive(Debug)]
 enum Kind {
     Tcp(TcpStream),
-    /// With the first datagram from the peer, which revealed its address.
+    /// UDP, with the first datagram from the peer, which revealed its address.
     Udp(UdpSocket, Option<Vec<u8>>),
 }
 

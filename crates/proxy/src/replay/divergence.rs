@@ -19,11 +19,11 @@ pub struct Divergence {
     pub is_own: bool,
     /// Its fields.
     pub expected: Json,
-    /// How many messages the recording has.
+    /// The number of messages in the recording.
     pub total: u64,
     /// What happened.
     pub cause: Cause,
-    /// What was noticed shortly before, such as faults in streams.
+    /// Problems noticed shortly before, such as faults in streams.
     pub problems: Vec<String>,
     /// What the user can do.
     pub advice: &'static str,
@@ -42,9 +42,9 @@ pub enum Cause {
     },
     /// The peer refused what was accepted in the recording, or the other way round.
     Refused {
-        /// What the live message says.
+        /// The reason in the live message, if it is a refusal.
         live: Option<String>,
-        /// What the recorded one says.
+        /// The reason in the recorded message, if it is a refusal.
         recorded: Option<String>,
         /// The fields of the live message.
         fields: Json,
@@ -61,7 +61,7 @@ pub enum Cause {
     Stopped,
 }
 
-/// How many bytes of fields are shown.
+/// The maximum number of bytes of fields shown.
 const MAX_SHOWN: usize = 1_000;
 
 impl Cause {

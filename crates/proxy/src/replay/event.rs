@@ -61,7 +61,7 @@ pub struct ReplaySummary {
     pub recorded: u64,
     /// Messages that were sent to the peer.
     pub sent: u64,
-    /// Of these, how many were adapted.
+    /// The number of sent messages that were adapted.
     pub adapted: u64,
     /// Messages from the peer that were expected.
     pub received: u64,

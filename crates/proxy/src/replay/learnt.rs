@@ -19,9 +19,9 @@ pub(super) struct Learnt {
     values: HashMap<(usize, String), Json>,
 }
 
-/// How many values are remembered. Later ones are not.
+/// The maximum number of values remembered. Later ones are not.
 const MAX_VALUES: usize = 65_536;
-/// How deeply lists and records are searched.
+/// The maximum depth to which lists and records are searched.
 const MAX_DEPTH: usize = 16;
 
 impl Learnt {

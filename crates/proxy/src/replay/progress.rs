@@ -16,7 +16,7 @@ pub enum Pace {
     Recorded,
 }
 
-/// What comes next; the numbers are indices of steps.
+/// The next thing to happen; the numbers are indices of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// A message to send.
@@ -39,9 +39,9 @@ pub(super) struct Progress {
     learnable: HashMap<String, VecDeque<usize>>,
 }
 
-/// How many of the peer's messages can overtake another.
+/// The maximum number of the peer's messages that can overtake another.
 const MAX_OVERTAKING: usize = 256;
-/// How many recorded messages are examined to find those that can be overtaken.
+/// The maximum number of recorded messages examined to find those that can be overtaken.
 const MAX_EXAMINED: usize = 4_096;
 
 /// What to do with a step.

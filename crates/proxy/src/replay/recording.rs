@@ -93,7 +93,7 @@ pub enum NoScript {
     Incomplete {
         /// Its number.
         stream: u64,
-        /// When, in seconds since the first packet.
+        /// The time of the problem, in seconds since the first packet.
         seconds: Seconds,
         /// What is wrong.
         problem: String,
@@ -118,11 +118,11 @@ pub enum NoScript {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seconds(Duration);
 
-/// How many messages a recording can contain.
+/// The maximum number of messages in a recording.
 const MAX_ITEMS: usize = 1 << 20;
-/// How many bytes those messages can have in total.
+/// The maximum total size of those messages in bytes.
 const MAX_BYTES: usize = 256 << 20;
-/// How many conversations an error lists.
+/// The maximum number of conversations listed in an error.
 const MAX_LISTED: usize = 32;
 
 impl ReadRecording {

@@ -62,23 +62,24 @@ pub struct Replay {
     ended: Option<bool>,
     /// Why the connection is closed.
     closed: Option<String>,
-    /// When everything had been sent and received.
+    /// The time at which everything had been sent and received.
     finishing: Option<Duration>,
     summary: ReplaySummary,
     outcome: Option<Outcome>,
 }
 
-/// How many bytes may wait for the peer before the next outgoing message waits too.
+/// The number of bytes that may wait for the peer before the next outgoing message waits too.
 const ROOM: usize = 256 << 10;
-/// How many messages from the peer may wait for their turn before reading stops.
+/// The number of messages from the peer that may wait for their turn before reading stops.
 const MAX_ARRIVED: usize = 4_096;
-/// How many messages are sent before their events are taken.
+/// The maximum number of messages sent before their events are taken.
 const MAX_AT_ONCE: usize = 1_024;
-/// How many events wait to be taken. Later ones are dropped.
+/// The maximum number of events that wait to be taken. Later ones are dropped.
 const MAX_EVENTS: usize = 65_536;
-/// How many problems a divergence shows.
+/// The maximum number of problems shown in a divergence.
 const MAX_PROBLEMS: usize = 4;
-/// How long a replay over UDP waits after its last message, to acknowledge the peer's last one.
+/// The time that a replay over UDP waits after its last message, to acknowledge the peer's last
+/// one.
 const FAREWELL: Duration = Duration::from_millis(250);
 
 impl Replay {
@@ -326,7 +327,7 @@ impl Replay {
                 handler::Report::Log(text) => self.event(ReplayEvent::Log(text)),
                 handler::Report::Problem(text) => self.problem(text),
                 handler::Report::Held { id, name, .. } => {
-                    // Nobody could release the message.
+                    // In a replay, nobody could release the message.
                     let _ = self.exchange.decide(id, Decision::AsIs);
                     self.problem(format!("{name}: `pause` has no effect in a replay"));
                 }

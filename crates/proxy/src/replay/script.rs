@@ -37,7 +37,7 @@ pub(super) struct SetupStep {
     pub(super) from: Side,
     pub(super) name: String,
     pub(super) bytes: Vec<u8>,
-    /// How many messages precede it.
+    /// The number of messages before it.
     pub(super) before: usize,
 }
 

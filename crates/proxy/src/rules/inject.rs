@@ -125,7 +125,7 @@ impl Checker<'_> {
             if let Ok(Some(line)) = Line::parse(&whole)
                 && let Err(error) = line.encode(&options)
             {
-                // A conversation may know more than the definitions.
+                // A conversation may reveal what the definitions lack.
                 let message = format!("{name} may not be encodable: {error}");
                 self.warning(&written.span, message, None);
             }

@@ -338,7 +338,7 @@ fn skip_statement(scanner: &mut Scanner<'_>, begin: usize) {
     scanner.at += scanner.rest().len();
 }
 
-/// How many braces are open after a text.
+/// The number of braces still open after a text.
 fn depth(text: &str) -> i64 {
     let mut quoted = false;
     let mut open = 0;

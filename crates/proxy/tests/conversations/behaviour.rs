@@ -1,4 +1,4 @@
-//! What each statement does.
+//! The effect of each statement.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -232,7 +232,7 @@ fn blocks_run_when_a_conversation_begins_and_in_intervals() {
         assert_eq!(outcome.problems(), [""; 0]);
         assert_eq!(outcome.logs()[..3], ["run 1", "run 2", "run 3"]);
     }
-    // Only the auth connection gets messages of auth connections.
+    // Only the auth connection receives messages of auth connections.
     let auth = only(&outcomes, |outcome| outcome.names().contains(&"auth.PingRequest"));
     let added: Vec<u64> = outcomes.iter().map(|outcome| outcome.counts.added).collect();
     assert!(added[..2] == [0, 0] && added[2] > 2 && added[3] == 1, "{added:?}");

@@ -128,7 +128,7 @@ pub fn replay(
 /// A replay of both sides.
 #[derive(Debug)]
 pub struct Played {
-    /// By side.
+    /// The outcome of each side.
     pub outcomes: [Option<Outcome>; 2],
     pub events: [Vec<ReplayEvent>; 2],
     pub time: Duration,

@@ -128,7 +128,7 @@ fn ignored_messages_may_be_missing() {
     assert_eq!(played.summary(Side::Client).received, 12);
     assert_eq!(played.summary(Side::Server).changed, 1);
 
-    // In MxO, by the names of the RPC messages in recorded packets.
+    // In MxO, messages are ignored by the names of the RPC messages in recorded packets.
     let ignored = Terms { ignored: Some("game.Rpc and packet < 20"), ..Terms::default() };
     let played = play(&mxo(), "mxo-world.pcapng", 0, [&ignored, &with("")]);
     assert_eq!(played.summary(Side::Client).received, 1);

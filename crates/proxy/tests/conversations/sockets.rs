@@ -60,7 +60,7 @@ async fn play(sample: &Sample, rules: &str, options: Options) {
     running.await.unwrap().unwrap();
 }
 
-/// How many bytes leave a relay after each segment.
+/// The number of bytes that leave a relay after each segment.
 fn forwarded(sample: &Sample, segments: &Conversation) -> Vec<usize> {
     let mut session = sample.relay(&Facts::default());
     let mut decider = |_: &Item<'_>| Decision::AsIs;

@@ -137,7 +137,7 @@ async fn a_process_that_fails_too_often_is_not_started_again() {
     let mut world = World::new(options, stop.signal()).await;
     let starts = || std::fs::read_to_string(&log).map_or(0, |text| text.lines().count());
     until("it is started again", || starts() >= 3).await;
-    // Twice as long as the next delay would be.
+    // This is twice as long as the next delay would be.
     world.run_for(Duration::from_millis(400)).await;
     assert_eq!(starts(), 3);
     let request = message(10, &[1]);

@@ -22,9 +22,9 @@ fn held(family: MakeWorld, seed: u64, from: Side) -> Play {
     play
 }
 
-/// Holds a message of each side for an hour. The other side keeps talking. The held side also does
-/// if `talks` is true. The model checks that the other direction flows and that later messages
-/// wait; an end that misses a keep-alive fails the play.
+/// Holds a message of each side for an hour. The other side keeps talking. So does the held side if
+/// `talks` is true. The model checks that the other direction flows and that later messages wait;
+/// an end that misses a keep-alive fails the play.
 fn hold_for_an_hour(family: MakeWorld, talks: bool) {
     const MAX_KEPT: usize = 1 << 20;
     for seed in 0..KINDS {

@@ -29,11 +29,11 @@ Inbox = asyncio.Queue[Optional[Event]]
 """Messages for a waiting caller. None means that no more will arrive."""
 
 MAX_WAITING = 1 << 16
-"""How many messages can wait in an inbox. If there are more, the oldest are lost."""
+"""The maximum number of messages that wait in an inbox. Beyond that, the oldest are lost."""
 
 
 class Link:
-    """A connection to a server. Iterate over it for messages that no other call is waiting for.
+    """A connection to a server. Iterate over it to receive messages that no other call is waiting for.
 
     Iteration ends after `close`. If the connection ends in any other way, it raises `ConnectionError`.
     """
@@ -45,7 +45,7 @@ class Link:
         self.host = host
         self.port = port
         self.patience = patience
-        """How many seconds the server has to answer."""
+        """The time that the server has to answer, in seconds."""
         self._connection: Optional[Connection] = None
         self._running: Optional[asyncio.Task[None]] = None
         self._wake = asyncio.Event()
@@ -225,7 +225,7 @@ class _Wire(Protocol):
 
     async def open(self, host: str, port: int) -> None: ...
     async def read(self) -> bytes:
-        """What has arrived: bytes or a datagram. No bytes mean the end."""
+        """The next bytes, or a datagram. An empty result means the end."""
         ...
 
     def write(self, data: bytes) -> None: ...

@@ -146,7 +146,7 @@ class Table:
         """The names of the columns."""
     @property
     def errors(self) -> List[ObjectError]:
-        """For objects of an archive: why some could not be decoded, and the irregularities of others.
+        """For an archive's objects: why some could not be decoded, and the irregularities of others.
 
         They are in the order of the rows. For messages, the list is empty.
         """
@@ -287,7 +287,7 @@ class Archive(Mapping[str, builtins.bytes]):
         """The values at paths of many objects: one row for each file, decoded on all cores.
 
         Columns are paths, as for `GameObject`; `"$file"`, the name of the file; and `"$error"`, why
-        its object could not be decoded. A path with `[*]` makes a column of lists. Values that
+        its object could not be decoded. A path with `[*]` yields a column of lists. Values that
         no path needs are neither decoded nor checked, unless `lenient` is set. An object that cannot
         be decoded has no values. Without the column `"$error"`, a warning reports how many there are.
         With `lenient`, a value that does not match its property is None; `errors` lists all of these.

@@ -26,7 +26,7 @@ class CapturedBytes(TypedDict):
 
 
 class NameStats(TypedDict):
-    """The messages with one name: how many the client and server sent, and their bytes."""
+    """The messages with one name: the numbers that client and server sent, and their total bytes."""
 
     family: Family
     name: str
@@ -82,7 +82,7 @@ def stats(
     """Read a capture to its end and return what `worldwire stats --json` prints.
 
     The arguments are those of `open`. Problems are counted as well as messages. If the capture
-    cannot be read to its end, the `partial` of the `CaptureError` has the statistics up to there.
+    cannot be read to its end, the `CaptureError` has the statistics up to that point as `partial`.
     """
     capture = open(
         source, keys=keys, data=data, filter=filter, family=family, stream=stream, notes=True

@@ -169,11 +169,11 @@ class Connection:
         self._machine.receive(data, self._now(now))
 
     def receive_end(self, now: Optional[float] = None) -> None:
-        """The other side will send nothing more."""
+        """Handle the end of the other side's stream."""
         self._machine.receive_end(self._now(now))
 
     def timeout(self, now: Optional[float] = None) -> None:
-        """Time has passed."""
+        """Handle deadlines that have passed."""
         self._machine.timeout(self._now(now))
 
     @property
@@ -248,7 +248,7 @@ class Connection:
 
     @property
     def queued_bytes(self) -> int:
-        """How many bytes are waiting to be sent; use it for backpressure."""
+        """The number of bytes waiting to be sent; use it for backpressure."""
         return self._machine.queued_bytes
 
     def _now(self, now: Optional[float]) -> float:

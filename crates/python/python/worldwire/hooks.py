@@ -138,7 +138,7 @@ class Hooks:
     ) -> Callable[[_Function], _Function]:
         """Call a function with each matching message. The function returns an `Answer`.
 
-        filter: which messages, in the filter language of `worldwire dissect`.
+        filter: selects messages, in the filter language of `worldwire dissect`.
         order: the function's position among all hooks.
         side: only messages from the client or the server.
         fields, bytes: whether the function needs them.
@@ -238,7 +238,7 @@ class _Session:
                 if gone is not None:
                     self.call(function, gone)
         elif kind == "error":
-            # Not as a log line, which may itself be the cause.
+            # Not sent as a log line, which may itself be the cause.
             print(line["text"], file=sys.stderr)
 
     def message(self, line: Dict[str, Any]) -> None:

@@ -78,7 +78,7 @@ class Zone:
 
 
 class Client(Link):
-    """A connection to a login or zone server. Iterate over it for messages that answer no request.
+    """A connection to a login or zone server. Iterate over it to receive messages that answer no request.
 
     The context contains message definitions; without it, only the built-in ones are used. `machine`,
     `locale` and `revision` are what the client reports about itself.

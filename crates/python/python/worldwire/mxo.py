@@ -30,7 +30,7 @@ PORT = 10000
 """The default port of margin servers and worlds."""
 
 Report = Tuple[str, bytes, int, str]
-"""What a margin server reports: its kind, bytes, a number, and a status."""
+"""A report from a margin server: its kind, bytes, a number, and a status."""
 _CREATE_CHARACTER = 12
 _LOOKS = (
     "skinTone body unknown1 hair hairColor tattoo head facialDetail hat eyewear shirt gloves "
@@ -273,7 +273,7 @@ class World(Link):
         )
 
     async def open(self) -> None:
-        """Enter: wait until the server starts to send the world."""
+        """Enter the world: wait until the server starts to send it."""
         await super().open()
         await self._set_up("answer")
         try:

@@ -19,8 +19,8 @@ __all__ = ["Client", "TeraCatalog"]
 
 
 class Client(Link):
-    """A connection to a server or to `worldwire proxy tera`. Iterate over it for messages that no other
-    call is waiting for.
+    """A connection to a server or to `worldwire proxy tera`. Iterate over it to receive messages that no
+    other call is waiting for.
 
     `data` names definitions and maps for the server's build, or is a context that contains them. Messages
     are named as in the map. A message without a definition has its opcode and payload as fields.

@@ -18,7 +18,7 @@ class Fields:
     def of(cls: Type[_Self], values: Mapping[str, Any]) -> _Self:
         """The fields of a message, such as `message.fields`, as an object of this class.
 
-        Fields that the message lacks get their defaults.
+        Fields that the message lacks keep their defaults.
         """
         made = cls()
         for one in fields(made):  # type: ignore[arg-type]
@@ -79,7 +79,7 @@ def absent(name: Optional[str] = None) -> Any:
 
 
 def record(name: Optional[str] = None) -> Dict[str, Any]:
-    """A few values without their own class."""
+    """A few values without a class of their own."""
     made: Dict[str, Any] = field(default_factory=_no_values, metadata=_metadata(None, name))
     return made
 

@@ -58,7 +58,7 @@ class Chat:
 
 
 class Link(_Link):
-    """A connection to a service of a shard. Iterate over it for messages that answer no request."""
+    """A connection to a shard's service. Iterate over it to receive messages that answer no request."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class Client(Link):
                 shape, explorer = fields["avatarShape"], fields["explorer"]
                 players.append(Player(fields["playerId"], fields["playerName"], shape, explorer))
                 continue
-            # For historical reasons, all clients treat the second one as a success.
+            # For historical reasons, all clients treat the second result as a success.
             if fields["result"] not in ("Success", "VaultNodeNotFound"):
                 raise Refused("AcctLoginRequest", fields["result"])
             self._login = Login(str(fields["accountId"]), players)
@@ -192,7 +192,7 @@ class Client(Link):
                 raise Refused("GetPublicAgeList", "AgeNotFound")
             instance = str(public[0]["instanceId"])
         request = {"ageName": age, "ageInstanceId": instance}
-        # As after a login, all clients treat the second one as a success.
+        # As with logins, all clients treat the second result as a success.
         async for reply in self.replies("AgeRequest", request):
             if reply.fields["result"] not in ("Success", "VaultNodeNotFound"):
                 raise Refused("AgeRequest", reply.fields["result"])
@@ -204,7 +204,7 @@ class Client(Link):
 
 
 class Age(Link):
-    """A player in an age. Iterate over it for all messages, or over `chat`.
+    """A player in an age. Iterate over it to receive all messages, or over `chat`.
 
     The player has no avatar, so others see only the name. Close this before its client.
     """

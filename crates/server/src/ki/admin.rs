@@ -71,8 +71,8 @@ pub enum Request {
         /// The account; `None` for all connections.
         name: Option<String>,
     },
-    /// Marks the sessions of a client as stale, because it has logged in to the server that asks.
-    /// Unknown accounts have no sessions.
+    /// Marks a client's sessions as stale because the client has logged in to the server that sends
+    /// this request. Unknown accounts have no sessions.
     DropSessions {
         /// `UserID`.
         user: u64,
@@ -80,7 +80,8 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         account: Option<String>,
     },
-    /// Redeems the key that a client brings to a zone, on behalf of another program's zone server.
+    /// Redeems the key with which a client enters a zone, on behalf of another program's zone
+    /// server.
     Redeem {
         /// `LoginKey`.
         key: String,
@@ -94,7 +95,7 @@ pub enum Request {
 }
 
 impl fmt::Debug for Request {
-    /// Omits the fields, which may include a password.
+    /// Leaves out the fields, because they may include a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         debug_request(self, f)
     }

@@ -11,7 +11,7 @@ use crate::config::{
     ConfigError, ServerConfig, SettingError, address, at_least_1, is_host, path_text, path_texts,
 };
 
-/// The name of the configuration in a server's directory.
+/// The name of the configuration file in a server's directory.
 pub const CONFIG: &str = "ki.toml";
 
 /// The SQLite database in a server's directory.
@@ -30,7 +30,7 @@ const MAX_CONNECTIONS: usize = 65_535;
 pub struct KiConfig {
     /// The address for logins and patch requests.
     pub listen: SocketAddr,
-    /// The addresses of proxies that name their clients with the PROXY protocol.
+    /// The addresses of proxies that pass on their clients' addresses with the PROXY protocol.
     pub trusted_proxies: Vec<IpAddr>,
     /// A second address with the same services; empty for none.
     pub patch_listen: String,
@@ -71,13 +71,13 @@ pub struct KiConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Connections in total.
+    /// The maximum number of connections in total.
     pub connections: usize,
-    /// Connections from one address.
+    /// The maximum number of connections from one address.
     pub connections_per_address: usize,
-    /// Players online; others wait in the queue.
+    /// The maximum number of players online; others wait in the queue.
     pub players: usize,
-    /// Free players online; 0 for no limit.
+    /// The maximum number of free players online; 0 for no limit.
     pub free_players: usize,
 }
 
@@ -99,9 +99,9 @@ pub struct SessionSettings {
 pub struct LoginSettings {
     /// How long a CK2 is valid.
     pub ck2_seconds: u32,
-    /// Failed logins after which a connection is closed.
+    /// The number of failed logins after which a connection is closed.
     pub attempts: u32,
-    /// Whether answers are delayed after failed logins from an address or to an account.
+    /// Whether replies are delayed after failed logins from an address or to an account.
     pub delay_after_failures: bool,
     /// Whether older login messages are accepted.
     pub legacy: Legacy,
@@ -113,11 +113,11 @@ pub struct LoginSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Legacy {
-    /// Treat them like the newest one. Unverified: that their `Rec1` is the same.
+    /// Treat them like the newest message. Unverified: that their `Rec1` has the same form.
     Accept,
-    /// Answer with `AuthenFailed`.
+    /// Reply with `AuthenFailed`.
     Refuse,
-    /// Send no answer.
+    /// Send no reply.
     Ignore,
 }
 
@@ -127,9 +127,9 @@ pub enum Legacy {
 pub struct ZoneSettings {
     /// The address of the zone server; empty for this server's waiting room.
     pub address: String,
-    /// Its TCP port.
+    /// The zone server's TCP port.
     pub tcp_port: u16,
-    /// Its UDP port.
+    /// The zone server's UDP port.
     pub udp_port: u16,
     /// The zone's ID.
     pub id: u64,
@@ -247,8 +247,8 @@ impl KiConfig {
         address("udp_listen", &self.udp_listen)
     }
 
-    /// The host that clients are told to connect to. If the server listens on every address of its
-    /// machine, it cannot tell which one clients can reach, so it uses the loopback address.
+    /// The host that clients are told to connect to. A server that listens on all of its machine's
+    /// addresses cannot tell which of them clients can reach, so it uses the loopback address.
     #[must_use]
     pub fn host(&self) -> String {
         match self.listen.ip() {
@@ -259,7 +259,7 @@ impl KiConfig {
         }
     }
 
-    /// Whether clients on other machines are told to connect to themselves.
+    /// Whether clients on other machines would be told to connect to their own machine.
     #[must_use]
     pub fn misleads_others(&self) -> bool {
         self.public_address.is_empty() && self.listen.ip().is_unspecified()
@@ -282,7 +282,7 @@ impl KiConfig {
         Duration::from_secs(self.login.ck2_seconds.into())
     }
 
-    /// How many connections are accepted.
+    /// The maximum number of connections.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
         let Limits { connections, connections_per_address, .. } = self.limits;

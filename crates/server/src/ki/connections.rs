@@ -1,9 +1,9 @@
 //! Client connections. Each has a protocol state machine, a [`Login`], and an entry in the realm.
 //!
 //! While the database stores a change for a client, keep-alives and pings are answered. Other
-//! requests wait until the change is stored or refused. The same applies until a shared database
-//! confirms that this process is active. If the confirmation does not arrive in time, the client is
-//! disconnected and can log in again at the active process.
+//! requests wait until the change is stored or refused. The same applies while the server waits for
+//! a shared database to confirm that this process is active. If the confirmation does not arrive in
+//! time, the client is disconnected and can log in again to the active process.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -38,11 +38,11 @@ use crate::secrets::Secrets;
 const MAX_FRAME_BYTES: u32 = 65 << 10;
 /// The maximum size of messages sent before the client accepts its session, in bytes.
 const MAX_EARLY_BYTES: usize = 16 << 10;
-/// The maximum number and total size, in bytes, of requests that wait for the answer to an earlier
-/// one: one of the largest, or several typical ones.
+/// The maximum number and total size, in bytes, of requests that wait for the reply to an earlier
+/// request. There is room for one request of the maximum size, or for several typical ones.
 const MAX_HELD: usize = 16;
 const MAX_HELD_BYTES: usize = 64 << 10;
-/// How long a stopping server waits for the database's answer to a client.
+/// How long a stopping server waits for a result from the database on a client's behalf.
 const LAST_ANSWER: Duration = Duration::from_secs(2);
 
 /// Creates a login server's connections.
@@ -93,7 +93,7 @@ impl Connections {
         }
     }
 
-    /// Sets the key file for the secrets of logins.
+    /// Sets the key file to which the secrets of logins are written.
     #[must_use]
     pub(super) fn with_secrets(mut self, secrets: Option<Secrets>) -> Self {
         self.secrets = secrets.map(Arc::new);
@@ -148,7 +148,7 @@ impl Accept for Acceptor {
                     let address = peer.address;
                     tracing::warn!(%address, count, "connection closed: all session IDs are in use");
                 }
-                // An observer sends nothing, not even a session offer.
+                // A connection that only observes sends nothing, not even a session offer.
                 let mut connection = Connection::observer(Arc::new(ObserverKeys::default()));
                 connection.close();
                 connection
@@ -175,7 +175,7 @@ impl Accept for Acceptor {
 }
 
 impl AcceptDatagrams for Acceptor {
-    /// Never answers and takes no session ID.
+    /// Never replies and takes no session ID.
     fn probe(&self, _: Peer, now: Duration, _: &[u8]) -> Option<Connection> {
         Some(Connection::server(Arc::clone(&self.0.server), 1, now))
     }
@@ -196,25 +196,25 @@ pub struct Client {
     /// The session's ID, and the ID of the session that will replace it.
     id: Option<u16>,
     next: Option<u16>,
-    /// The time until which the login's outputs are held back.
+    /// The login's outputs are held back until this time.
     paused: Option<Duration>,
-    /// What the login waits for.
+    /// The event that the login waits for.
     waiting: Option<Waiting>,
-    /// Requests that arrived meanwhile, and their total size.
+    /// Requests that arrived in the meantime, and their total size.
     held: VecDeque<(u8, u8, Request)>,
     held_bytes: usize,
 }
 
-/// What a login waits for.
+/// An event that a login waits for.
 #[derive(Debug)]
 enum Waiting {
     /// The database is storing a change.
     Change(Changing<()>),
-    /// Before it answers a query, the database must confirm that this process is active.
+    /// The database must confirm that this process is active before the query can be answered.
     Confirmation(Confirming, Query),
 }
 
-/// Why a connection wakes up.
+/// A reason for a connection to wake up.
 #[derive(Debug)]
 pub enum Wake {
     /// Orders have arrived from other tasks.
@@ -223,9 +223,9 @@ pub enum Wake {
     Due,
     /// A delay is over.
     Resumed,
-    /// The database has stored a change, or failed to.
+    /// The database has stored a change, or failed to do so.
     Changed(Result<(), Refusal>),
-    /// The database has confirmed that this process is active, or failed to.
+    /// The database has confirmed that this process is active, or failed to do so.
     Confirmed(bool),
 }
 
@@ -309,15 +309,15 @@ impl Client {
         {
             match output {
                 Output::Send(reply) => self.send(&reply, sender)?,
-                // Waiting here would keep the connection from answering keep-alives.
+                // If this waited, the connection could not answer keep-alives.
                 Output::Ask(query) => self.ask(query),
-                // Waiting here would keep the connection open after its client has left.
+                // If this waited, the connection would stay open after its client has left.
                 Output::Pause(time) => {
                     self.paused = Some(self.connections.clock.now().saturating_add(time));
                 }
                 Output::Tell(note) => self.note(note),
                 Output::Close => {
-                    // Frees the client's slot now, rather than when the stream has ended.
+                    // Free the client's slot now, not only when the stream has ended.
                     self.connections.realm.depart(self.number);
                     return Flow::Break(());
                 }
@@ -435,7 +435,7 @@ impl Application<Connection> for Client {
         match event {
             Event::News(News::Established { previous, .. }) => self.established(previous, sender),
             Event::Received(received) => self.receive(&received, sender)?,
-            // Clients resend messages that met a stale session.
+            // Clients resend messages that arrived after their session became stale.
             Event::News(News::Ignored { unit: Unit::Message { service, order }, why, .. })
                 if why != Ignored::Stale =>
             {
@@ -502,7 +502,7 @@ impl Application<Connection> for Client {
 /// Why requests after a failed login are ignored.
 const DELAYED: &str = "sent before a delayed answer";
 
-/// Completes when the login no longer needs to wait. Never completes if it is not waiting.
+/// Completes when the login no longer needs to wait. Never completes if the login is not waiting.
 async fn done(waiting: Option<&mut Waiting>) -> Wake {
     match waiting {
         Some(Waiting::Change(change)) => Wake::Changed(change.await),

@@ -34,14 +34,14 @@ pub(super) struct Figures {
     pub(super) no_ids: AtomicU64,
     /// Refusals by reason, in the order of [`Refusal::ALL`].
     refused: [AtomicU64; Refusal::ALL.len()],
-    /// Limits on how often failed logins, ignored messages, and connections without a session ID
+    /// These limit how often failed logins, ignored messages, and connections without a session ID
     /// are logged.
     pub(super) failed_logins: LogLimiter,
     pub(super) ignored_messages: LogLimiter,
     pub(super) turned_away: LogLimiter,
 }
 
-/// The shortest interval between log lines that clients can cause at will.
+/// The minimum interval between log lines that clients can provoke at will.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 
 impl Default for Figures {

@@ -83,7 +83,7 @@ pub enum ServerError {
     /// The directory, configuration, key, database or ports cannot be used.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// Definitions or type lists cannot be used: the file, and what is wrong with it.
+    /// Definitions or type lists cannot be used. Names the file and what is wrong with it.
     #[error("{0}")]
     Definitions(String),
     /// The data in the database cannot be loaded.
@@ -94,7 +94,7 @@ pub enum ServerError {
 /// A change to a configuration.
 pub type Change = Box<dyn FnOnce(&mut KiConfig) + Send>;
 
-/// Options of a start that are not in `ki.toml`.
+/// Options for a start that are not in `ki.toml`.
 #[derive(Default)]
 pub struct Start {
     /// Changes to the configuration. The first start writes them to `ki.toml`.
@@ -125,7 +125,7 @@ pub struct LoginServer {
 }
 
 impl LoginServer {
-    /// Opens the server in a directory and binds its ports. Missing files are created: the
+    /// Opens the server in a directory and binds its ports. Creates whatever is missing: the
     /// directory, the key, and a commented `ki.toml`. On an error, nothing is left open.
     pub async fn open(folder: &Path, start: Start) -> Result<Self, ServerError> {
         let mut lock = lock_folder(folder).await?;
@@ -136,7 +136,7 @@ impl LoginServer {
         let status = parts.config.status_address().map_err(in_config::<KiConfig>(folder))?;
         let status = listen_status(status).await?;
         if absent.config {
-            // Written only after the ports are known to be free.
+            // Write the file only once the ports are known to be free.
             save(folder, &parts.config).await?;
         }
         let (store, key) = open_store(folder, &parts.config, &mut lock).await?;
@@ -147,7 +147,7 @@ impl LoginServer {
         Self::assemble(folder, lock, parts, (ports, status), realm, &*store).await
     }
 
-    /// A server that serves a realm at its ports.
+    /// A server that serves a realm on its ports.
     async fn assemble(
         folder: &Path,
         lock: FolderLock,
@@ -215,7 +215,7 @@ impl LoginServer {
         self.status.as_ref()?.local_addr().ok()
     }
 
-    /// The answer to patch clients, if there is a patch service.
+    /// The reply to patch clients, if there is a patch service.
     #[must_use]
     pub fn files(&self) -> Option<&FileListAnswer> {
         self.files.as_deref()
@@ -227,9 +227,9 @@ impl LoginServer {
         self.connections.realm()
     }
 
-    /// Serves clients until the signal, then disconnects them and closes the database. Also ends if
-    /// another process takes over the database. Connections and the database are closed even after
-    /// an error.
+    /// Serves clients until the signal, then disconnects them and closes the database. Also stops
+    /// if another process takes over the database. Connections and the database are closed even
+    /// after an error.
     pub async fn serve(self, signal: Signal) -> Result<(), ServeError> {
         let Self { config, connections, listener, patch, udp, status, operators, lock, .. } = self;
         let realm = connections.realm().clone();
@@ -348,7 +348,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> ServerError {
     |error| at(error).into()
 }
 
-/// The client's definitions, on top of the built-in ones.
+/// The client's message definitions, on top of the built-in ones.
 fn protocols(folder: &Path, config: &KiConfig) -> Result<Protocols, ServerError> {
     let mut protocols = Protocols::built_in();
     if config.messages.as_os_str().is_empty() {
@@ -401,7 +401,7 @@ async fn rules(folder: &Path, config: &KiConfig) -> Result<Rules, ServerError> {
     Ok(Rules { classes, files: list, ..Rules::of(config) })
 }
 
-/// The type lists, if the configuration has any.
+/// The type lists, if the configuration names any.
 fn classes(folder: &Path, config: &KiConfig) -> Result<Option<Classes>, ServerError> {
     let mut lists = TypeLists::new();
     for list in &config.types {

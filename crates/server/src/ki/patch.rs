@@ -1,8 +1,8 @@
 //! The list of files for patch clients, created from a directory.
 //!
 //! The operator's own web server offers the files; this server only tells clients the URL. The list
-//! has one table, `Base`, with the columns of real lists. Unverified: the `FileType` of files other
-//! than archives, for which real lists have 3.
+//! has one table, `Base`, with the columns of real lists. In real lists, archives have the
+//! `FileType` 3. Unverified: the `FileType` of other files.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -17,7 +17,7 @@ use worldwire_ki::file::wad::{self, Crc};
 use worldwire_ki::message::FileListAnswer;
 use worldwire_ki::types::{FieldType, FieldValue, Str};
 
-/// The name of the list.
+/// The file name of the list.
 pub const LIST_FILE: &str = "LatestFileList.bin";
 
 /// The maximum number of files.
@@ -39,7 +39,7 @@ const COLUMNS: [(&str, FieldType); 8] = [
     ("HeaderCRC", FieldType::Uint),
 ];
 
-/// Writes the list of the files in a directory and returns the answer for patch clients. An error
+/// Writes the list of the files in a directory and returns the reply for patch clients. An error
 /// names the file or directory that cannot be read or written.
 pub(super) fn publish(
     folder: &Path,
@@ -68,7 +68,7 @@ pub(super) fn publish(
     let bytes = TableFile { tables: vec![table] }
         .to_bytes()
         .map_err(|error| at(io::Error::new(io::ErrorKind::InvalidData, error.to_string())))?;
-    // Replaced atomically, because a web server may be sending it.
+    // Replace the file atomically, because a web server may be sending it.
     let part = folder.join(format!("{LIST_FILE}.part"));
     fs::write(&part, &bytes).and_then(|()| fs::rename(&part, &path)).map_err(at)?;
     let made = fs::metadata(&path).and_then(|data| data.modified()).map_err(at)?;
@@ -175,7 +175,7 @@ fn header(path: &Path) -> io::Result<Vec<u8>> {
                 bytes.truncate(reader.position());
                 return Ok(bytes);
             }
-            // The table may be longer than what was read.
+            // The table may be longer than the part that was read.
             Err(error) if error.needed().is_some() && bytes.len() as u64 == limit => {
                 limit *= 8;
                 io::Seek::rewind(&mut &file)?;
@@ -202,7 +202,7 @@ mod tests {
         fs::write(folder.path().join("readme.txt"), "hello").unwrap();
         let publish = || publish(folder.path(), "http://a.example/r1", 1).unwrap();
         let answer = publish();
-        // The list does not list itself.
+        // The list does not contain itself.
         assert_eq!(publish().crc, answer.crc);
         assert_eq!(answer.url, "http://a.example/r1/LatestFileList.bin");
         let bytes = fs::read(folder.path().join(LIST_FILE)).unwrap();

@@ -1,8 +1,8 @@
 //! Other servers, which drop a client's sessions when it establishes one here.
 //!
-//! Clients talk to one server at a time. When a client logs in, its sessions with other servers
-//! become stale, as [`Request::DropSessions`] describes. This server notifies the other servers
-//! through the sockets in their directories.
+//! A client talks to only one server at a time. When a client logs in, its sessions on other
+//! servers become stale, as [`Request::DropSessions`] describes. This server notifies the other
+//! servers through the sockets in their directories.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use super::admin::Request;
 use super::realm::Realm;
 use crate::operators;
 
-/// How many announcements can be in progress. Beyond that, they are dropped.
+/// The maximum number of announcements in progress. Further ones are dropped.
 const MAX_AT_ONCE: usize = 64;
-/// How long another server may take to answer.
+/// How long another server may take to reply.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The minimum interval between log lines.
 const LOG_EVERY: Duration = Duration::from_secs(60);
@@ -38,7 +38,7 @@ impl Peers {
         Self { folders, slots, failures: Arc::new(LogLimiter::new(LOG_EVERY)) }
     }
 
-    /// Tells every other server to drop a client's sessions, without waiting for the answers.
+    /// Tells every other server to drop a client's sessions, without waiting for the replies.
     pub(super) fn drop_sessions(&self, user: u64, account: Option<&str>) {
         for folder in &self.folders {
             let (folder, failures) = (folder.clone(), Arc::clone(&self.failures));

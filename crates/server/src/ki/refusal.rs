@@ -13,10 +13,10 @@ macro_rules! refusals {
         }
 
         impl Refusal {
-            /// All of them.
+            /// All refusals.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// Its name, which is also the text of `Reason`.
+            /// The refusal's name, which is also the text of `Reason`.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -34,11 +34,11 @@ refusals! {
     AccountBanned,
     /// The machine is banned.
     MachineBanned,
-    /// The server is closed to players: `open` in `ki.toml`.
+    /// The server is closed to players (`open` in `ki.toml`).
     AISNoLogin,
     /// The system cannot supply random numbers, or no more zone keys can be created.
     Timeout,
-    /// The limit of free players is reached: `free_players` in `ki.toml`.
+    /// The limit on free players (`free_players` in `ki.toml`) has been reached.
     FtpCapped,
     /// The character is being played.
     ErrorNoLock,
@@ -57,7 +57,7 @@ refusals! {
     SlotLimit,
     /// Not in the original protocol: the character does not exist or belongs to another account.
     UnknownCharacter,
-    /// Not in the original protocol: the key to a zone is wrong, used or expired.
+    /// Not in the original protocol: the key to a zone is wrong, has been used, or has expired.
     WrongKey,
 }
 
@@ -68,7 +68,7 @@ impl Refusal {
         string_id(self.name().as_bytes())
     }
 
-    /// The refusal with this number.
+    /// The refusal with this number on the wire.
     #[must_use]
     pub fn of(id: u32) -> Option<Self> {
         Self::ALL.iter().copied().find(|refusal| refusal.id() == id)

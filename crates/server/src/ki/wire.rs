@@ -1,7 +1,7 @@
 //! Clients' requests and the server's replies, decoded and encoded with the loaded definitions.
 //!
-//! Messages are found by tag, and fields by name, so definitions of any revision work. Fields
-//! missing from a definition are left out; fields that are only in the definition get their
+//! Messages are looked up by tag and fields by name, so definitions of any revision work. Fields
+//! missing from a definition are left out; fields that are only in the definition are set to their
 //! defaults.
 
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub enum Request {
         /// `MachineID`.
         machine: u64,
     },
-    /// `MSG_LOGIN_NOT_AFK`, and `MSG_NOT_AFK` of a zone.
+    /// `MSG_LOGIN_NOT_AFK`; in a zone `MSG_NOT_AFK`.
     NotAfk,
     /// `MSG_REQUESTCHARACTERLIST`.
     ListCharacters,
@@ -210,7 +210,7 @@ pub struct Dialect {
 }
 
 impl Dialect {
-    /// Uses these definitions.
+    /// Creates a codec that uses these definitions.
     #[must_use]
     pub fn new(protocols: Arc<Protocols>) -> Self {
         Self { protocols, base: Arc::new(Protocols::built_in()) }
@@ -358,7 +358,7 @@ impl Dialect {
     }
 }
 
-/// A secret. A field that is not UTF-8 becomes empty, which matches no secret.
+/// The secret in a field. If the field is not UTF-8, the result is empty and matches no secret.
 fn secret(fields: &Fields<'_>, name: &str) -> Secret {
     Secret::new(String::from_utf8(fields.bytes(name)).unwrap_or_default())
 }

@@ -8,9 +8,9 @@ use worldwire_mxo::replicator::Point;
 /// Walking from point to point in a closed loop.
 #[derive(Clone, Debug)]
 pub(super) struct Walk {
-    /// The segments between points. The points are relative to the object's place.
+    /// The segments between points. The points are relative to the object's position.
     legs: Vec<Leg>,
-    /// The duration of a loop, in seconds.
+    /// The duration of one loop, in seconds.
     round: f64,
 }
 
@@ -18,9 +18,9 @@ pub(super) struct Walk {
 struct Leg {
     from: Point,
     to: Point,
-    /// When it starts, in seconds since the loop began.
+    /// When the segment starts, in seconds since the loop began.
     leaves: f64,
-    /// How many seconds it takes.
+    /// The segment's duration, in seconds.
     takes: f64,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Position {
     pub(super) walks: bool,
 }
 
-/// The actions of a movement for standing and walking.
+/// The action codes in a movement for standing and walking.
 ///
 /// Unverified: their meaning to the client. They were observed for standing and moving characters.
 const ACTIONS: [u8; 2] = [0, 2];
@@ -72,7 +72,7 @@ impl Walk {
 }
 
 impl Position {
-    /// The movement of an object that started at a place.
+    /// The movement of an object that started at this position.
     pub(super) fn movement(self, place: Point) -> Movement {
         #[expect(clippy::cast_possible_truncation, reason = "the wire has no more")]
         let position = core::array::from_fn(|at| (place[at] + self.offset[at]) as f32);

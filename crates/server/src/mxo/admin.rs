@@ -47,7 +47,7 @@ pub enum Request {
         /// Whether to ban it.
         banned: bool,
     },
-    /// Deactivates an account, or activates it.
+    /// Deactivates an account or activates it again.
     Deactivate {
         /// The account.
         name: String,
@@ -61,7 +61,7 @@ pub enum Request {
     },
     /// Deletes a character.
     DeleteCharacter {
-        /// Its name in the game.
+        /// The character's name in the game.
         handle: String,
     },
     /// Closes an account's connections.
@@ -79,7 +79,7 @@ pub enum Request {
 }
 
 impl fmt::Debug for Request {
-    /// Omits the fields, which may include a password.
+    /// Leaves out the fields, because they may include a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         debug_request(self, f)
     }

@@ -1,15 +1,15 @@
 //! Admits clients, and limits those that have sent a hello but not yet acknowledged anything.
 //!
-//! A hello can be sent with a forged address, which would then receive the whole world. The
-//! connection therefore answers a hello with an empty section, and the server admits the client
-//! once it acknowledges that section. Until then, the client takes no slot.
+//! A hello can carry a forged sender address, and that address would then receive the whole world.
+//! Therefore, the connection answers a hello with an empty section, and the server admits the
+//! client only once it acknowledges that section. Until then, the client takes no slot.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use worldwire_net::{Capacity, Permit, Permits, Refused, Waiting, WaitingList};
 
-/// The maximum number of clients that wait. Beyond that, the oldest is dropped.
+/// The maximum number of clients that wait. If another arrives, the oldest is dropped.
 pub(super) const MAX_WAITING: usize = 1_024;
 /// The time within which an admitted client must acknowledge something after its address sent
 /// another hello.
@@ -27,12 +27,12 @@ impl Admission {
         Self { permits: Permits::new(capacity), waiting: WaitingList::new(MAX_WAITING) }
     }
 
-    /// Makes a new client wait.
+    /// Adds a new client to those that wait.
     pub(super) fn wait(&self) -> Waiting {
         self.waiting.wait()
     }
 
-    /// How many clients wait.
+    /// The number of clients that wait.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.count()
     }

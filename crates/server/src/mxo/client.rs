@@ -26,7 +26,8 @@ use super::world::World;
 /// not counted, because anybody can send them with a forged address.
 const MAX_BROKEN_RULES: u32 = 16;
 
-/// How long a connection is kept after its client has left, to acknowledge that.
+/// How long a connection is kept after its client has left, so that it can acknowledge the leave
+/// message.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// The shortest interval between a client's sequence resets.
@@ -49,7 +50,8 @@ pub(super) struct Client {
     client: Option<ClientId>,
     ticked: watch::Receiver<u64>,
     broken_rules: u32,
-    /// When its address sent another hello, if the client has not acknowledged anything since.
+    /// When the client's address sent another hello, if the client has not acknowledged anything
+    /// since.
     doubted: Option<Instant>,
     /// When the client last asked for a reset.
     reset: Option<Instant>,
@@ -57,7 +59,7 @@ pub(super) struct Client {
     left: Option<Instant>,
     /// When the simulation time was last sent.
     timed: Option<Instant>,
-    /// The district of its character; 0 in an open world.
+    /// The district of the client's character; 0 in an open world.
     district: u32,
     /// The character is on its way to another district.
     journey: Option<Journey>,
@@ -103,7 +105,7 @@ impl Client {
         self.shared.worlds.of(self.district)
     }
 
-    /// The connection of a player whose character was loaded on the margin channel.
+    /// A connection for a player whose character was loaded on the margin channel.
     pub(super) fn of_player(self, session: Arc<GameSession>, realm: Realm) -> Self {
         let sky = Some(realm.sky());
         Self { resident: Some(Resident::new(session, realm)), sky, ..self }
@@ -154,8 +156,8 @@ impl Client {
         }
     }
 
-    /// Begins the journey to another district: the character leaves this one, and its client gets
-    /// ready.
+    /// Begins the journey to another district: the character leaves this one, and its client
+    /// prepares for the next.
     async fn travel(&mut self, to: u32, sender: &mut Sender) -> Result<(), Error> {
         if to == self.district || !self.shared.worlds.has(to) {
             return resident::show(sender, "This server does not have that hardline.");
@@ -167,9 +169,9 @@ impl Client {
         Ok(())
     }
 
-    /// The client is ready for the next district. Its sequence starts over there.
+    /// Called when the client is ready for the next district. Its sequence starts over there.
     fn depart_district(&mut self, sender: &mut Sender) {
-        // Resetting fails while another reset is in progress.
+        // A reset fails while another reset is in progress.
         if let Some(journey) = self.journey.as_mut().filter(|journey| !journey.resets)
             && sender.reset().is_ok()
         {
@@ -178,7 +180,7 @@ impl Client {
         }
     }
 
-    /// The client has reset its sequence on its way to another district.
+    /// Called when the client has reset its sequence on its way to another district.
     fn arrive(&mut self, sender: &mut Sender) -> Flow {
         self.journey = None;
         if let Err(error) = resident::enter_world(sender) {
@@ -193,7 +195,7 @@ impl Client {
         let Some(sky) = &mut self.sky else { return };
         if is_playing && sky.has_changed().unwrap_or(false) {
             let sky = sky.borrow_and_update().clone();
-            // If this fails, the client gets the weather at the next change.
+            // If this fails, the client receives the weather at the next change.
             let _ = resident::show_sky(sender, &sky);
         }
     }
@@ -255,14 +257,14 @@ impl Client {
         }
         match (&self.resident, self.waiting.take()) {
             (Some(_), _) => self.admit_player(sender),
-            // The client has acknowledged something.
+            // Called when the client has acknowledged something.
             (None, Some((uid, _))) => self.admit_visitor(uid),
             (None, None) => Flow::Continue(()),
         }
     }
 
-    /// Handles a request to reset the sequence: asks the client to do so, after which it gets all
-    /// its views again. The client's answer looks the same as a request and may arrive twice.
+    /// Handles a request to reset the sequence: asks the client to reset it, and then sends all
+    /// views again. The client's reply looks the same as a request and may arrive twice.
     fn reset(&mut self, sender: &mut Sender) {
         let is_answer = self.reset.is_some_and(|asked| asked.elapsed() < BETWEEN_RESETS);
         if self.client.is_none() || is_answer {
@@ -275,7 +277,7 @@ impl Client {
         }
     }
 
-    /// Removes the client and its character. Returns where it was.
+    /// Removes the client and its character. Returns the character's position.
     fn leave(&mut self, end: &dyn fmt::Display) -> Option<Place> {
         let client = self.client.take()?;
         let mut world = self.world();
@@ -287,7 +289,7 @@ impl Client {
         self.resident.is_some().then_some(Place { district: self.district, position, yaw })
     }
 
-    /// Removes a client that has announced that it left, and stores where it was.
+    /// Removes a client that has announced that it is leaving, and stores its character's position.
     async fn depart(&mut self) {
         self.left.get_or_insert_with(Instant::now);
         let place = self.leave(&"the client left");
@@ -297,14 +299,14 @@ impl Client {
         }
     }
 
-    /// Stores where a player's character left the world.
+    /// Stores the position at which a player's character left the world.
     async fn store(&self, place: Option<Place>) {
         if let (Some(Resident { session, realm, .. }), Some(place)) = (&self.resident, place) {
             realm.save_place(session.character, place).await;
         }
     }
 
-    /// Carries out a player's request. Fails if an answer cannot be sent.
+    /// Carries out a player's request. Fails if a reply cannot be sent.
     async fn fulfil(&mut self, wish: Wish, sender: &mut Sender) -> Result<Flow, Error> {
         let Some(resident) = &self.resident else { return Ok(Flow::Continue(())) };
         let character = resident.session.character;
@@ -361,13 +363,13 @@ impl Client {
             }
             (Wish::Reply(reply), _) => resident::send(sender, *reply)?,
             (Wish::Explain(line), _) => resident::show(sender, line)?,
-            // Nobody is in the world yet, or the client repeats itself.
+            // The client is not in the world yet, or it has repeated its request.
             _ => {}
         }
         Ok(Flow::Continue(()))
     }
 
-    /// The client moves, so it no longer wants to leave.
+    /// The character moves, so the client no longer wants to leave.
     fn moved(&mut self, client: ClientId) -> Result<(), Error> {
         match self.resident.as_mut().is_some_and(Resident::moved) {
             true => self.world().show_leaving(client, false),
@@ -399,12 +401,12 @@ impl Client {
         }
     }
 
-    /// Releases a player whose waiting time is over, or whose session has ended.
+    /// Lets a player go whose waiting time is over or whose session has ended.
     async fn check_session(&mut self, sender: &mut Sender) -> Flow {
         let now = self.shared.clock.now();
         let Some(resident) = &mut self.resident else { return Flow::Continue(()) };
         if resident.is_leaving(now) {
-            // If the message cannot be sent now, the client's time to confirm runs out.
+            // If the message cannot be sent now, the client's time to confirm still runs out.
             let _ = resident::let_go(sender);
         }
         if resident.is_overdue(now) {
@@ -416,7 +418,7 @@ impl Client {
             let place = self.leave(&"the session has ended");
             self.store(place).await;
             let Some(farewell) = farewell else { return Flow::Break(()) };
-            // The client gets a moment to read why.
+            // Give the client a moment to read the reason.
             let _ = resident::close_with(sender, farewell);
             self.left = Some(Instant::now());
         }
@@ -435,7 +437,7 @@ impl Client {
     }
 
     /// Counts and logs an undecodable datagram or another protocol violation. Ends the connection
-    /// after too many of those that are certainly the client's own.
+    /// after too many violations that certainly come from the client itself.
     fn refuse(&mut self, error: &Error, is_its_own: bool) -> Flow {
         self.shared.figures.refused();
         if let Some(count) = self.shared.refused.count() {
@@ -451,7 +453,7 @@ fn challenge(sender: &mut Sender) {
     let _ = sender.send_objects(&[MPM_ID, 0, 0], None);
 }
 
-/// Why the application wakes up.
+/// The reasons for the application to wake up.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wake {
     /// The world has advanced.
@@ -486,7 +488,7 @@ impl Application<Connection> for Client {
                 _ => {}
             },
             Event::News(news) => return self.news(&news, sender),
-            // A datagram that cannot be decrypted could be from anybody.
+            // A datagram that cannot be decrypted could come from anybody.
             Event::Fault { error, .. } => return self.refuse(&error, false),
             _ => {}
         }

@@ -13,14 +13,14 @@ use super::PORT;
 use super::districts::path_of;
 use crate::config::{ConfigError, ServerConfig, SettingError, address, at_least_1, path_text};
 
-/// The name of the configuration in a server's directory.
+/// The name of the configuration file in a server's directory.
 pub const CONFIG: &str = "mxo.toml";
 /// The SQLite database in a server's directory.
 pub const SQLITE_FILE: &str = "mxo.sqlite";
 /// The port of the original auth servers.
 pub const AUTH_PORT: u16 = 11_000;
 
-/// The longest message of the day and weather, in bytes.
+/// The maximum length of the message of the day and of the weather, in bytes.
 pub(super) const MAX_TEXT: usize = 1_024;
 
 /// The configuration of a server. Paths are relative to the server's directory.
@@ -77,19 +77,19 @@ pub struct KeySettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Connections to each of the auth and margin servers.
+    /// The maximum number of connections to each of the auth and margin servers.
     pub connections: usize,
-    /// Connections to each of them from one address.
+    /// The maximum number of connections to each of them from one address.
     pub connections_per_address: usize,
-    /// Characters in the world.
+    /// The maximum number of characters in the world.
     pub players: usize,
-    /// Characters in the world from one address.
+    /// The maximum number of characters in the world from one address.
     pub players_per_address: usize,
-    /// Simultaneous margin sessions of one account.
+    /// The maximum number of simultaneous margin sessions per account.
     pub sessions_per_account: usize,
-    /// Characters of one account.
+    /// The maximum number of characters per account.
     pub characters_per_account: usize,
-    /// The largest message from a client, in bytes.
+    /// The maximum size of a message from a client, in bytes.
     pub message_bytes: usize,
 }
 
@@ -97,15 +97,17 @@ pub struct Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LoginSettings {
-    /// Whether answers are delayed after failed logins from an address or to an account.
+    /// Whether replies are delayed after failed logins from an address or to an account.
     pub delay_after_failures: bool,
-    /// How long a correct password is recognised without the full hash; 0 for never.
+    /// How long a correct password is remembered, so that another login needs no full hash; 0 for
+    /// never.
     pub remember_seconds: u32,
     /// How long a certificate is valid.
     pub certificate_seconds: u32,
-    /// How long a client without a character in the world can be silent on the margin channel.
+    /// How long a client without a character in the world may send nothing on the margin channel.
     pub idle_seconds: u32,
-    /// How long a loaded character must have been silent before another client can replace it.
+    /// How long the client of a loaded character must have sent nothing before another client can
+    /// replace it.
     pub replace_after_seconds: u32,
     /// How long a character takes to leave the world.
     pub jack_out_seconds: u32,
@@ -115,7 +117,7 @@ pub struct LoginSettings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorldSettings {
-    /// The scene; empty for the built-in one.
+    /// The file of the scene; empty for the built-in scene.
     #[serde(serialize_with = "path_text")]
     pub scene: PathBuf,
     /// The number of the district.
@@ -245,21 +247,22 @@ impl MxoConfig {
         Some(&*self.message_of_the_day).filter(|text| !text.is_empty())
     }
 
-    /// How many connections each of the auth and margin servers accepts.
+    /// The maximum number of connections that each of the auth and margin servers accepts.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
         let Limits { connections, connections_per_address, .. } = self.limits;
         Capacity { total: connections, per_address: connections_per_address }
     }
 
-    /// How many players the world admits.
+    /// The maximum number of players that the world admits.
     #[must_use]
     pub fn players(&self) -> Capacity {
         let Limits { players, players_per_address, .. } = self.limits;
         Capacity { total: players, per_address: players_per_address }
     }
 
-    /// How long a character must have been silent to be replaced.
+    /// How long the client of a loaded character must have sent nothing before another can replace
+    /// it.
     #[must_use]
     pub fn replace_after(&self) -> Duration {
         Duration::from_secs(self.login.replace_after_seconds.into())
@@ -341,7 +344,8 @@ impl ServerConfig for MxoConfig {
     }
 }
 
-/// Whether clients can show a text: it is short, in Windows-1252, and has no control characters.
+/// Whether clients can show a text: whether it is short, in Windows-1252, and without control
+/// characters.
 pub(super) fn is_server_text(text: &str) -> bool {
     let is_plain = worldwire_mxo::types::text::encode(text).is_some();
     text.len() <= MAX_TEXT && is_plain && !text.contains(char::is_control)
@@ -349,10 +353,10 @@ pub(super) fn is_server_text(text: &str) -> bool {
 
 /// The largest message that a length prefix can announce.
 const MAX_MESSAGE_BYTES: usize = 0x7fff;
-/// The longest world name; a zero byte follows it.
+/// The maximum length of a world name; a zero byte follows the name.
 const MAX_NAME: usize = 19;
-/// The maximum number of an account's characters: as many as fit in an auth reply with the longest
-/// handles.
+/// The maximum number of characters per account: the number that fits in an auth reply if all
+/// handles have the maximum length.
 const MAX_CHARACTERS: usize = 256;
 
 /// Checks a world's name. Clients derive a host name from it.

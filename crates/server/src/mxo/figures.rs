@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The number of recent ticks that are kept, which cover more than a minute.
+/// The number of recent ticks that are remembered. They cover more than a minute.
 const TICKS: usize = 2_048;
 
 /// A world's counters. Clones share them.
@@ -43,7 +43,7 @@ impl Figures {
         self.0.turned_away.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Clients refused because the world was full.
+    /// The number of clients refused because the world was full.
     #[must_use]
     pub fn clients_turned_away(&self) -> u64 {
         self.0.turned_away.load(Ordering::Relaxed)
@@ -61,7 +61,7 @@ impl Figures {
         self.0.sent.load(Ordering::Relaxed)
     }
 
-    /// Datagrams and sections that violated the protocol.
+    /// The number of datagrams and sections that violated the protocol.
     #[must_use]
     pub fn broken_rules(&self) -> u64 {
         self.0.refused.load(Ordering::Relaxed)

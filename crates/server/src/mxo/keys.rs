@@ -28,7 +28,7 @@ pub enum KeysError {
     Io {
         /// The file.
         file: PathBuf,
-        /// The system's error.
+        /// The operating system's error.
         source: io::Error,
     },
     /// Other users can read a private key.
@@ -69,14 +69,14 @@ pub enum KeysError {
     Random(#[from] getrandom::Error),
 }
 
-/// The keys of a server.
+/// A server's keys.
 #[derive(Debug)]
 pub struct ServerKeys {
     /// Decrypts login requests and signs certificates.
     pub server: PrivateKey,
-    /// Its signed public half, which clients need.
+    /// The signed public half of the server key, which clients need.
     pub public_key: PublicKeyFile,
-    /// Whether a key was generated, so that clients need the new `pubkey.dat`.
+    /// Whether a key was generated. If so, clients need the new `pubkey.dat`.
     pub are_new: bool,
 }
 
@@ -213,7 +213,7 @@ mod tests {
         KeySettings::default()
     }
 
-    /// A signing key is slow to generate, so this uses one of the conformance vectors.
+    /// Generating a signing key is slow, so this uses one from the conformance vectors.
     fn write_signing_key(folder: &Path) -> PrivateKey {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/mxo-login/keys.json");
         let json: serde_json::Value =
@@ -248,7 +248,8 @@ mod tests {
             assert!(error.to_string().ends_with("but its mode is 0644"), "{error}");
             fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         }
-        // Another ID needs a new signature; without the signing key, the old file must fit.
+        // Another ID needs a new signature. Without the signing key, the old file must match the
+        // configuration.
         let other = KeySettings { id: 9, ..settings() };
         let signed = ServerKeys::load_or_create(folder.path(), &other).unwrap();
         assert!(signed.are_new && signed.public_key.key_id == 9);

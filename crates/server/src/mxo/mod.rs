@@ -1,5 +1,5 @@
 //! Servers for The Matrix Online: [`MxoServer`] has logins, accounts and characters; [`OpenWorld`]
-//! is just a small world over UDP, with objects from a scene that clients see and walk among.
+//! is only a small world over UDP, in which clients walk among the objects of a scene.
 //!
 //! ```no_run
 //! use worldwire_net::Stop;
@@ -24,8 +24,8 @@
 //! clients' updates. The lock around the world is never held across an await.
 //!
 //! An open world has no login. It has one session ID and key, and admits every client that knows
-//! them. A client's hello names its character, by any number. Its address can be forged, so the
-//! server admits the client only once it has acknowledged a packet.
+//! them. A client's hello names its character, by any number. The sender address of a hello can be
+//! forged, so the server admits a client only once it has acknowledged a packet.
 
 mod actor;
 pub mod admin;
@@ -78,11 +78,12 @@ use client::Client;
 use crate::page::Serving;
 use crate::start::{StartError, listen_status};
 
-/// A publicly known key for worlds on one machine, because the protocol requires encryption.
+/// A publicly known key, for worlds whose server and clients are on the same machine. The protocol
+/// requires encryption even there.
 pub const OPEN_KEY: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 /// The session ID that goes with [`OPEN_KEY`].
 pub const OPEN_SESSION: u32 = 1;
-/// The port of the game's original servers.
+/// The port that the game's original servers used.
 pub const PORT: u16 = 10_000;
 
 /// The shortest interval between log lines about protocol violations.
@@ -108,10 +109,10 @@ pub struct WorldConfig {
     pub tick: Duration,
     /// The replicator's radii, and each client's budget per tick.
     pub replicator: replicator::Config,
-    /// How many clients are admitted. Default 256, and 64 from one address. Clients that have only
-    /// sent a hello are not counted.
+    /// The maximum number of clients. Default 256, and 64 from one address. Clients that have only
+    /// sent a hello do not count.
     pub capacity: Capacity,
-    /// How long a client can be silent. Default 30 s.
+    /// How long a client may send nothing. Default 30 s.
     pub idle_time: Duration,
 }
 
@@ -190,7 +191,8 @@ impl OpenWorld {
         // Every connection needs random numbers, so fail early without them.
         getrandom::fill(&mut [0; 16]).map_err(OpenError::Random)?;
         let clock = Clock::start();
-        // Admission limits the clients; the listener's limits include those that wait.
+        // [`Admission`] limits the number of clients; the listener's limits include those that
+        // wait.
         let total = config.capacity.total.saturating_add(2 * MAX_WAITING);
         let capacity = Capacity { total, per_address: total };
         let options = Options { capacity, clock, ..Options::default() };
@@ -203,7 +205,7 @@ impl OpenWorld {
         Ok(Self { listener, page, shared, config, clock })
     }
 
-    /// The address for clients. With port 0 in the configuration, it has the port that the system
+    /// The address for clients. If the configuration has port 0, this has the port that the system
     /// chose.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
@@ -233,7 +235,7 @@ impl OpenWorld {
             listener.serve(Arc::new(acceptor), signal).await;
             page.ended().await
         };
-        // The world ticks until the last client is gone.
+        // The world keeps ticking until the last client is gone.
         tokio::select! {
             served = serving => served,
             never = run(&shared, &ticks, tick) => match never {},

@@ -19,18 +19,19 @@ const INNER_STRENGTH: u32 = 100;
 /// A character that enters the world.
 #[derive(Clone, Debug)]
 pub(super) struct Newcomer {
-    /// Its name in the game.
+    /// The character's name in the game.
     pub(super) handle: String,
-    /// Where it appears, and its direction; `None` for the scene's start.
+    /// The position at which the character appears, and its direction; `None` for the scene's
+    /// start.
     pub(super) place: Option<(Point, u8)>,
-    /// Whether it stays where it is if it is already in the world.
+    /// Whether the character keeps its position if it is already in the world.
     pub(super) stays: bool,
-    /// Properties by name. A class that lacks one of them ignores it.
+    /// Properties by name. Those that a class does not have are ignored.
     values: Vec<(&'static str, Value<'static>)>,
 }
 
 impl Newcomer {
-    /// A character of an open world, which has only a number.
+    /// A character in an open world, which has only a number.
     pub(super) fn visitor(uid: u64) -> Self {
         let (first, last) = ("Visitor".to_owned(), uid.to_string());
         let values =
@@ -38,7 +39,7 @@ impl Newcomer {
         Self { handle: uid.to_string(), place: None, stays: false, values }
     }
 
-    /// A player's character. It reappears where it left if that is in the same district.
+    /// A player's character. It reappears where it left the world if that was in the same district.
     pub(super) fn player(character: u32, entrant: &Entrant, district: u32) -> Self {
         let text = |text: &str| Value::Text(text.to_owned());
         let number = |number: u32| Value::Unsigned(number);
@@ -62,7 +63,7 @@ impl Newcomer {
         Self { handle: entrant.handle.clone(), place, stays: true, values }
     }
 
-    /// The properties for an object of a class.
+    /// The properties for an object of this class.
     pub(super) fn properties(&self, class: &Class) -> Properties<'static> {
         let mut properties = Properties::new();
         for (name, value) in &self.values {

@@ -51,7 +51,7 @@ async fn status(State((shared, counts)): State<(Arc<Shared>, Arc<Counts>)>) -> R
     Json(summary(&shared, &counts)).into_response()
 }
 
-/// The state of a world. `counts` are those of its listener.
+/// The state of a world. `counts` are the listener's counters.
 pub(super) fn summary(shared: &Shared, counts: &Counts) -> Value {
     let (mut objects, mut clients, figures) = (0, Vec::new(), &shared.figures);
     for world in shared.worlds.all() {

@@ -25,7 +25,7 @@ use worldwire_mxo::types::{Str, text};
 use super::realm::{GameSession, Notice, Realm};
 use super::worlds::Worlds;
 
-/// The message of the client for a player who is leaving. Unverified.
+/// The number of the client's own text for a player who is leaving. Unverified.
 const LEAVING: u32 = 23;
 /// Messages whose layout is unknown. The server sends the first two when a player changes
 /// districts; the client sends the third to request the description of its character.
@@ -38,8 +38,8 @@ const WEATHER: &str = "WR_RezEvents";
 const CONFIRMATION: Duration = Duration::from_secs(30);
 /// The longest chat message, in characters.
 const MAX_CHAT: usize = 512;
-/// How many chat messages and emotes a player can send at once, and the interval at which one more
-/// becomes available.
+/// The number of chat messages and emotes that a player can send at once, and the interval at which
+/// another becomes available.
 const BURST: u32 = 10;
 const REFILL: Duration = Duration::from_millis(500);
 /// Separates the parts of a name in a whisper: `SOE+MXO+World+Handle`.
@@ -60,7 +60,7 @@ pub(super) struct Resident {
 /// A client's request to the world.
 #[derive(Debug, PartialEq)]
 pub(super) enum Wish {
-    /// Let its character enter, now that it has loaded the world.
+    /// Let the client's character enter, now that the client has loaded the world.
     Enter,
     /// Say something to everyone nearby.
     Say(String),
@@ -70,25 +70,25 @@ pub(super) enum Wish {
         handle: String,
         text: String,
     },
-    /// Play an emote, by its number in scripts.
+    /// Play an emote, given by its number in scripts.
     Emote(u8),
     /// Play an animation; 0 ends it.
     Animate(u8),
-    /// Change its mood.
+    /// Change the character's mood.
     Mood(u8),
     /// Go to a district, through a hardline.
     Travel(u32),
-    /// Continue its journey: it has left the world that it was in.
+    /// Continue the journey: the client has left the world that it was in.
     Travelled,
     /// Leave the world after a delay.
     Leave,
-    /// Remove it, because it has left.
+    /// Remove the client, because it has left.
     Left,
-    /// Change the description of its character.
+    /// Change the description of the client's character.
     Describe(String),
-    /// Send it this answer.
+    /// Send the client this reply.
     Reply(Box<ServerRpc<'static>>),
-    /// Show it a line of text that says what the server does not support.
+    /// Show the player a line of text that says what the server does not support.
     Explain(&'static str),
 }
 
@@ -106,7 +106,8 @@ impl Resident {
         }
     }
 
-    /// The district that the character enters: the one it left from, if there is a world for it.
+    /// The district that the character enters: the one that it last left, if there is a world for
+    /// that district.
     pub(super) fn district(&self, worlds: &Worlds) -> u32 {
         let place = self.realm.entrant(self.session.character).and_then(|entrant| entrant.place);
         let left = place.map(|place| place.district).filter(|district| worlds.has(*district));
@@ -147,7 +148,7 @@ impl Resident {
         Ok(())
     }
 
-    /// What an RPC message asks for; `None` for those that need no answer.
+    /// The request in an RPC message; `None` if the message needs no action.
     ///
     /// # Errors
     /// The message does not match its layout.
@@ -192,7 +193,7 @@ impl Resident {
         })
     }
 
-    /// What a message of unknown layout asks for.
+    /// The request in a message of unknown layout.
     fn receive_unknown(&self, opcode: u16) -> Option<Wish> {
         if opcode != OWN_BACKGROUND {
             return None;
@@ -208,7 +209,7 @@ impl Resident {
         self.leaves_at = Some(now.saturating_add(Duration::from_secs(delay.into())));
     }
 
-    /// The client has moved, which cancels its attempt to leave. Returns whether there was one.
+    /// Cancels the client's attempt to leave, because it has moved. Returns whether there was one.
     pub(super) const fn moved(&mut self) -> bool {
         self.leaves_at.take().is_some()
     }
@@ -228,7 +229,7 @@ impl Resident {
         is_due
     }
 
-    /// Whether the client has not confirmed in time that it has left.
+    /// Whether the client has failed to confirm in time that it has left.
     pub(super) fn is_overdue(&self, now: Duration) -> bool {
         self.confirms_by.is_some_and(|by| by <= now)
     }
@@ -297,14 +298,14 @@ pub(super) fn send(
     sender.send(&message).map_err(SendError::into_error)
 }
 
-/// The part of a chat message that others receive, without control characters.
+/// The part of a chat message that others receive. Control characters are removed.
 fn cut(line: &str) -> String {
     let is_shown =
         |one: &char| !one.is_control() && text::encode(one.encode_utf8(&mut [0; 4])).is_some();
     line.chars().filter(is_shown).take(MAX_CHAT).collect()
 }
 
-/// A player's allowance for messages: a token bucket.
+/// A player's message allowance: a token bucket.
 #[derive(Debug)]
 struct Allowance {
     left: u32,

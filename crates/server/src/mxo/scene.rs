@@ -27,7 +27,7 @@ use crate::folder::reason;
 pub const MAX_OBJECTS: usize = 60_000;
 /// The maximum number of points in a path, and of values in a cycle.
 const MAX_STEPS: usize = 1_024;
-/// The highest coordinate. Up to this, an `f32` can distinguish centimetres.
+/// The highest coordinate. Up to this value, an `f32` can distinguish centimetres.
 const FURTHEST: f64 = 1e6;
 /// The built-in scene.
 const BUILT_IN: &str = include_str!("scene.toml");
@@ -35,7 +35,7 @@ const BUILT_IN: &str = include_str!("scene.toml");
 /// A world's objects and their behaviour.
 #[derive(Clone, Debug)]
 pub struct Scene {
-    /// Where characters start.
+    /// The position at which characters start.
     pub(super) start: Point,
     pub(super) things: Vec<SceneObject>,
 }
@@ -60,7 +60,7 @@ pub enum SceneError {
     Io {
         /// The file.
         path: PathBuf,
-        /// The system's error.
+        /// The operating system's error.
         error: std::io::Error,
     },
     /// The file is not TOML, or has unknown or missing fields.
@@ -72,7 +72,7 @@ pub enum SceneError {
     /// An object is invalid.
     #[error("object {number}: {error}")]
     Object {
-        /// Its number in the file, from 1.
+        /// The object's number in the file, from 1.
         number: usize,
         /// What is wrong with it.
         error: ObjectError,
@@ -92,7 +92,7 @@ pub enum ObjectError {
     /// Too many objects.
     #[error("count: a scene has at most {MAX_OBJECTS} objects")]
     TooMany,
-    /// A place too far away.
+    /// A position too far away.
     #[error("at: coordinates must be at most {FURTHEST}, not {0:?}")]
     TooFar(Point),
     /// Properties that the class does not have, or wrong values.
@@ -113,7 +113,7 @@ pub enum ObjectError {
     /// A path for an object that cannot walk.
     #[error("path: objects of class {0} cannot walk")]
     CannotWalk(String),
-    /// A cycle of a property that updates do not include.
+    /// A cycle for a property that updates do not include.
     #[error("cycle: updates do not include the property {0:?}")]
     NotUpdated(String),
     /// A cycle that is too fast or too slow.
@@ -186,7 +186,7 @@ impl Scene {
         Self::parse(&text, objects)
     }
 
-    /// Parses a scene, with the goobjs and classes of these tables.
+    /// Parses a scene, using the goobjs and classes of these tables.
     pub fn parse(text: &str, objects: &Objects) -> Result<Self, SceneError> {
         let file: File = toml::from_str(text)?;
         if !file.start.iter().all(is_near) {
@@ -305,9 +305,9 @@ impl Goobj {
     }
 }
 
-/// Encodes a table of values by the names of their properties.
+/// Encodes a table of property values, given by the properties' names.
 fn values(table: &toml::Table, class: &Class) -> worldwire_core::Result<Properties<'static>> {
-    // Dates and infinities, which JSON lacks, become null; no property accepts that.
+    // Dates and infinities, which JSON lacks, become null, which no property accepts.
     let json = serde_json::to_value(table).unwrap_or_default();
     Properties::from_json(Given::from(&Json::from(json)), None, class.create())
 }

@@ -44,7 +44,7 @@ pub enum ServerError {
     /// The scene cannot be used.
     #[error("{}: {error}", file.display())]
     Scene {
-        /// Its file.
+        /// The scene's file.
         file: PathBuf,
         /// What is wrong with it.
         error: SceneError,
@@ -60,12 +60,12 @@ pub enum ServerError {
 /// A change to a configuration.
 pub type Change = Box<dyn FnOnce(&mut MxoConfig) + Send>;
 
-/// Options of a start that are not in `mxo.toml`.
+/// Options for a start that are not in `mxo.toml`.
 #[derive(Default)]
 pub struct Start {
     /// Changes to the configuration. The first start writes them to `mxo.toml`.
     pub change: Option<Change>,
-    /// A key file to which the sessions of clients are appended.
+    /// A key file to which clients' session keys are appended.
     pub secrets: Option<PathBuf>,
     /// Classes and goobjs; `None` for the built-in ones.
     pub objects: Option<Arc<Objects>>,
@@ -93,7 +93,7 @@ pub struct MxoServer {
 }
 
 impl MxoServer {
-    /// Opens the server in a directory and binds its ports. Missing files are created: the
+    /// Opens the server in a directory and binds its ports. Creates whatever is missing: the
     /// directory, the keys, and a commented `mxo.toml`. On an error, nothing is left open.
     pub async fn open(folder: &Path, start: Start) -> Result<Self, ServerError> {
         let mut lock = lock_folder(folder).await?;
@@ -122,7 +122,7 @@ impl MxoServer {
         let status = config.status_address().map_err(in_config::<MxoConfig>(folder))?;
         let status = listen_status(status).await?;
         if absent.config {
-            // This waits until the ports are known to be free.
+            // Write the file only once the ports are known to be free.
             save(folder, &config).await?;
         }
         let (path, settings) = (folder.to_owned(), config.keys.clone());
@@ -161,7 +161,7 @@ impl MxoServer {
         self.absent.config && !self.absent.server
     }
 
-    /// Whether a key was generated or signed, so that clients need the new `pubkey.dat`.
+    /// Whether a key was generated or signed. If so, clients need the new `pubkey.dat`.
     #[must_use]
     pub fn has_new_keys(&self) -> bool {
         self.has_new_keys
@@ -206,9 +206,9 @@ impl MxoServer {
         self.services.shared.figures.clone()
     }
 
-    /// Serves clients until the signal, then disconnects them and closes the database. Also ends if
-    /// another process takes over the database. Connections and the database are closed even after
-    /// an error.
+    /// Serves clients until the signal, then disconnects them and closes the database. Also stops
+    /// if another process takes over the database. Connections and the database are closed even
+    /// after an error.
     pub async fn serve(self, signal: Signal) -> Result<(), ServeError> {
         let Self { config, auth, margin, game, status, operators, services, lock, .. } = self;
         let realm = services.realm().clone();
@@ -231,7 +231,7 @@ impl MxoServer {
                 game.serve(Arc::new(services.game()), signal.clone()),
             )
         };
-        // The world ticks until the last client is gone.
+        // The world keeps ticking until the last client is gone.
         tokio::select! {
             ((), (), ()) = serving => {}
             never = services.run() => match never {},

@@ -19,8 +19,8 @@ use super::worlds::Worlds;
 use super::{Shared, hello_of, run, vector_seed};
 use crate::secrets::Secrets;
 
-/// The parts of a server with logins. Connections can be driven over sockets, as
-/// [`MxoServer`](super::MxoServer) does, or over anything else.
+/// The parts of a server with logins. Their connections can be driven over sockets, as in
+/// [`MxoServer`](super::MxoServer), or over anything else.
 #[derive(Debug)]
 pub struct Services {
     pub(super) shared: Arc<Shared>,
@@ -45,7 +45,7 @@ impl Services {
         Self::with_secrets(config, worlds, keys, realm, clock, epoch, None)
     }
 
-    /// Creates the parts like [`new`](Self::new), and appends the sessions of clients to a key file.
+    /// Creates the parts like [`new`](Self::new), and appends clients' session keys to a key file.
     pub(super) fn with_secrets(
         config: &MxoConfig,
         worlds: Worlds,
@@ -115,7 +115,7 @@ struct PlayerAcceptor {
 }
 
 impl PlayerAcceptor {
-    /// The session that the first datagram belongs to.
+    /// The session to which the first datagram belongs.
     fn session(&self, peer: Peer, opening: &[u8]) -> Option<Arc<GameSession>> {
         let hello = hello_of(opening)?;
         let session = self.logins.realm.session_of(&hello, peer.address.ip());
@@ -130,7 +130,7 @@ impl PlayerAcceptor {
 
     fn connection(&self, session: &GameSession, seed: &[u8; 16], now: Duration) -> Connection {
         let mut config = ChannelConfig::new(self.epoch);
-        // The address is that of the margin connection, so it is not forged.
+        // The address is the margin connection's, so it is not forged.
         config.trusts_hellos = true;
         Connection::server(config, Session::new(session.id, session.key.clone(), seed), now)
     }
@@ -141,7 +141,7 @@ impl Accept for PlayerAcceptor {
     type Application = Client;
 
     fn accept(&self, peer: Peer, _: Duration) -> (Connection, Client) {
-        // Without a hello there is no session. An observer sends nothing.
+        // Without a hello, there is no session. A connection that only observes sends nothing.
         let mut connection = Connection::observer(Arc::default());
         worldwire_core::connection::Connection::close(&mut connection);
         (connection, Client::new(Arc::clone(&self.shared), peer, self.ticked.clone()))

@@ -9,15 +9,16 @@ use worldwire_mxo::types::Str;
 
 use super::world::{CHARACTER, World};
 
-/// The maximum number of messages that wait for a client. Beyond that, new ones are dropped.
+/// The maximum number of messages that wait for a client. Further messages are dropped.
 const MAX_MESSAGES: usize = 64;
-/// The property of a character that is leaving.
+/// The property that shows that a character is leaving.
 const ABANDONED: &str = "AbandonedState";
 /// The maximum number of additional sections that wait for a client.
 const MAX_SECTIONS: usize = 64;
 
 impl World {
-    /// Says something to everyone near a client's character. Returns how many can hear it.
+    /// Says something to everyone near a client's character. Returns the number of players who hear
+    /// it.
     pub(super) fn say(&mut self, client: ClientId, text: &str) -> Result<usize> {
         let message = self.words_of(client, ChatScope::Area, text)?;
         let from = self.place_of(client)?;
@@ -35,7 +36,7 @@ impl World {
         Ok(near.len())
     }
 
-    /// What one player hears when a client whispers something.
+    /// The message that a player hears when a client whispers something.
     pub(super) fn whispered(&self, client: ClientId, text: &str) -> Result<RpcMessage<'static>> {
         self.words_of(client, ChatScope::Whisper, text)
     }
@@ -50,8 +51,8 @@ impl World {
         true
     }
 
-    /// Plays an emote, by its number in scripts, for everyone who sees a client's character,
-    /// including the client. Returns how many see it.
+    /// Plays an emote, given by its number in scripts, for everyone who sees a client's character,
+    /// including the client. Returns the number of players who see it.
     pub(super) fn emote(&mut self, client: ClientId, number: u8) -> Result<usize> {
         let audience = self.viewers(client)?;
         self.play(client, Script::emote(number), &audience)
@@ -86,7 +87,7 @@ impl World {
         self.replicator.follow(client, &movement)
     }
 
-    /// Where a client's character is, and its direction.
+    /// The position and direction of a client's character.
     pub(super) fn stand(&self, client: ClientId) -> Result<(Point, u8)> {
         let movement = self.replicator.movement(self.character_of(client)?);
         let yaw = movement.and_then(|it| it.yaw).unwrap_or(0);

@@ -36,7 +36,7 @@ pub struct World {
     known: HashMap<ObjectId, Known>,
     pub(super) players: HashMap<ClientId, Player>,
     pub(super) now: Duration,
-    /// The total time for which objects were on hold.
+    /// The total time for which objects have been on hold.
     held: Duration,
     hold_until: Option<Duration>,
     section: Vec<u8>,
@@ -66,11 +66,11 @@ pub(super) struct Player {
     pub(super) handle: String,
     /// The packet of the latest movement. Earlier packets are ignored.
     heard: Option<SequenceNumber>,
-    /// The number of its last script.
+    /// The number of the character's last script.
     pub(super) script_counter: u8,
-    /// Chat from others that its connection has yet to send.
+    /// Chat from others that the client's connection has yet to send.
     pub(super) messages: VecDeque<RpcMessage<'static>>,
-    /// Sections in addition to those of the replicator.
+    /// Sections in addition to the replicator's.
     pub(super) sections: VecDeque<Vec<u8>>,
 }
 
@@ -113,8 +113,8 @@ impl World {
         Ok(world)
     }
 
-    /// Adds a client, and its character at the start. An existing client with the same character
-    /// leaves, because it may be the same client, which lost its connection.
+    /// Adds a client, and its character at the scene's start. An existing client with the same
+    /// character leaves, because it may be the same client after a lost connection.
     ///
     /// # Errors
     /// A limit on clients or objects, or tables without a class for characters.
@@ -176,7 +176,7 @@ impl World {
     }
 
     /// Handles an object section, starting at its ID, that a client sent in packet `number`.
-    /// Returns whether the client's character has moved to another place.
+    /// Returns whether the client's character has moved to another position.
     ///
     /// # Errors
     /// Those of [`Replicator::read`] and [`Replicator::follow`]. The section then has no effect.
@@ -260,11 +260,11 @@ impl World {
         }
         if let Some(player) = self.players.get_mut(&client) {
             for section in player.sections.drain(..) {
-                // If it cannot be sent now, it is dropped, because its moment has passed.
+                // A section that cannot be sent now is dropped, because its moment has passed.
                 let _ = sender.send_objects(&section, None);
             }
             while let Some(message) = player.messages.front() {
-                // The message is retried in the next tick.
+                // Sending the message is retried in the next tick.
                 if worldwire_core::connection::Sender::send(sender, message).is_err() {
                     break;
                 }
@@ -285,7 +285,7 @@ impl World {
         self.hold_until = None;
     }
 
-    /// What a client should see: its views, with the current values of their objects. Fails if the
+    /// The views that a client should have, with the current values of their objects. Fails if the
     /// client has left.
     pub fn truth(&self, client: ClientId) -> Result<Replica> {
         // Fails if the client has left.
@@ -349,7 +349,7 @@ impl World {
         self.players.iter().map(|(client, player)| (*client, player.uid))
     }
 
-    /// How much has been sent to a client so far. Fails if the client has left.
+    /// The amount of data sent to a client so far. Fails if the client has left.
     pub fn traffic(&self, client: ClientId) -> Result<Traffic> {
         self.replicator.traffic(client)
     }
@@ -379,7 +379,7 @@ impl World {
         Ok(object)
     }
 
-    /// Where a character starts. The places are spread out.
+    /// The position at which a character starts. These positions are spread out.
     fn start_of(&self, uid: u64) -> Point {
         let [x, y, z] = self.start;
         let step = |part: u64| f64::from(u32::try_from(part % 10).unwrap_or(0)) * 40.0 - 200.0;

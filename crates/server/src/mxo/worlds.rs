@@ -57,13 +57,13 @@ impl Worlds {
         core::iter::once(&self.home).chain(&self.others).map(|(_, world)| lock(world))
     }
 
-    /// How many clients are in all worlds together.
+    /// The number of clients in all worlds together.
     #[must_use]
     pub fn players(&self) -> usize {
         self.all().map(|world| world.players()).sum()
     }
 
-    /// Removes a character from all worlds except that of a district.
+    /// Removes a character from all worlds except the one of this district.
     pub(super) fn remove_elsewhere(&self, uid: u64, district: u32) {
         for (_, world) in
             core::iter::once(&self.home).chain(&self.others).filter(|(one, _)| *one != district)
@@ -93,7 +93,7 @@ fn lock(world: &Mutex<World>) -> MutexGuard<'_, World> {
     world.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How objects are replicated.
+/// The parameters with which objects are replicated.
 fn replication(config: &MxoConfig) -> Config {
     let reach = f64::from(config.world.reach);
     Config {

@@ -1,4 +1,4 @@
-//! The accounts of a login server, in memory as in its database.
+//! A login server's accounts, in memory as they are in its database.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -26,7 +26,7 @@ pub enum RealmError {
     Random(#[from] getrandom::Error),
 }
 
-/// An account number, of the protocol's size. 0 is not a valid number.
+/// An account number, with the size that the protocol uses. 0 is not a valid number.
 pub(crate) trait UserNumber: Copy + Ord + Into<u64> + TryFrom<u64> {}
 
 impl UserNumber for u32 {}
@@ -35,7 +35,7 @@ impl UserNumber for u64 {}
 /// An account.
 #[derive(Clone, Debug)]
 pub(crate) struct AccountEntry {
-    /// The name, in its owner's spelling.
+    /// The name, spelled as its owner spells it.
     pub(crate) name: String,
     /// [`BANNED`], and flags of each kind of server.
     pub(crate) flags: u32,
@@ -53,7 +53,7 @@ impl AccountEntry {
         self.flags & BANNED != 0
     }
 
-    /// Sets a flag or removes it.
+    /// Sets or clears a flag.
     pub(crate) const fn set_flag(&mut self, flag: u32, is_set: bool) {
         match is_set {
             true => self.flags |= flag,
@@ -70,7 +70,7 @@ impl AccountEntry {
         key.unseal(&account_id(user), &self.secret).ok()
     }
 
-    /// The change that stores it.
+    /// The change that stores this account.
     pub(crate) fn put(self, user: impl UserNumber) -> Change {
         let Self { name, flags, created, secret } = self;
         let folded = folded(&name);
@@ -90,7 +90,7 @@ impl AccountEntry {
 pub(crate) struct Accounts<N> {
     entries: BTreeMap<N, AccountEntry>,
     by_name: HashMap<String, N>,
-    /// The number of the next one. Numbers are never reused.
+    /// The number of the next account. Numbers are never reused.
     next: u64,
 }
 
@@ -119,7 +119,7 @@ impl<N: UserNumber> Accounts<N> {
         self.entries.len()
     }
 
-    /// Whether the accounts were sealed with this key.
+    /// Whether the accounts' data was sealed with this key.
     pub(crate) fn fit(&self, key: &ServerKey) -> bool {
         let mut sealed = self.entries.iter().filter(|(_, entry)| !entry.secret.is_empty());
         sealed.next().is_none_or(|(user, entry)| entry.unsealed(*user, key).is_some())
@@ -151,8 +151,8 @@ impl<N: UserNumber> Accounts<N> {
         self.put_next(user.into().saturating_add(1));
     }
 
-    /// The number of a new account, and the changes that store it. `setting` stores the number after
-    /// it.
+    /// The number of a new account, and the changes that store the account. `setting` stores the
+    /// number that comes after it.
     pub(crate) fn add(
         &self,
         setting: &str,
@@ -218,12 +218,12 @@ pub(crate) fn is_account_name(name: &str, most: usize) -> bool {
     (1..=most).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// The form of a name for lookups.
+/// The form of a name that is used in lookups.
 pub(crate) fn folded(name: &str) -> String {
     name.to_ascii_lowercase()
 }
 
-/// The time in Unix seconds.
+/// The current time in Unix seconds.
 pub(crate) fn unix_now() -> u32 {
     let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX)

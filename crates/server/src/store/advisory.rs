@@ -1,7 +1,7 @@
-//! The advisory lock on a PostgreSQL database: which process uses it.
+//! The advisory lock on a PostgreSQL database, which shows which process uses the database.
 //!
-//! The lock lasts as long as one connection. It only makes a second process fail early, with the
-//! name of the first. What protects the data is the epoch in every commit.
+//! The lock lasts as long as one connection does. It only makes a second process fail early, with
+//! an error that names the first process. The data is protected by the epoch in every commit.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::outage::Outage;
 /// killed.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
-/// How often the connection is checked, and reopened if it broke.
+/// How often to check the connection and, if it broke, reopen it.
 const CHECK_EVERY: Duration = Duration::from_secs(15);
 
 /// The key of the lock: `wwdb` in the upper half, and the number of this schema's `shard` table in
@@ -32,7 +32,8 @@ const HOLDER: &str = "SELECT a.pid, a.application_name, host(a.client_addr) \
     WHERE l.locktype = 'advisory' AND l.granted AND l.classid = 2004313186::oid \
     AND l.objid = 'shard'::regclass::oid AND l.objsubid = 1 \
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())";
-/// PostgreSQL ends this session soon after its client's machine is lost, but never for being idle.
+/// PostgreSQL ends this session soon after the client's machine is lost, but never because the
+/// session is idle.
 const KEEP_SESSION: &str = "SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; \
     SET tcp_keepalives_count = 3; SET idle_session_timeout = 0";
 
@@ -76,7 +77,8 @@ async fn locked(
     patience: Duration,
 ) -> Result<PgConnection, StoreError> {
     let mut connection = connect(options).await?;
-    // Older servers lack the last of these settings. The lock works without any of them.
+    // Older versions of PostgreSQL lack the last of these settings. The lock works without any of
+    // them.
     let _ = sqlx::raw_sql(KEEP_SESSION).execute(&mut connection).await;
     let deadline = Instant::now() + patience;
     loop {
@@ -134,7 +136,7 @@ async fn keep(lock: Weak<Mutex<Option<PgConnection>>>, options: PgConnectOptions
                 }
             }
             Err(StoreError::InUse { holder }) => {
-                // This process learns the rest from its next commit.
+                // This process learns from its next commit whether another has taken over.
                 error!(holder, "another process uses this database now");
                 return;
             }

@@ -1,14 +1,15 @@
-//! A batch as arrays of columns, which PostgreSQL's function `ww_commit` commits in one round trip.
+//! A batch as arrays of columns. The function `ww_commit` in PostgreSQL commits it in one round
+//! trip.
 //!
-//! Statement by statement, a commit would take a round trip for each row, and a process that is
-//! stopped between two of them would keep the database locked.
+//! With individual statements, a commit would take a round trip for each row, and a process that is
+//! suspended between two statements would keep the database locked.
 
 use sqlx::postgres::{PgArguments, Postgres};
 use sqlx::query::Query;
 
 use super::{Change, Changes, Position};
 
-/// The error code of a batch that does not follow the database's position.
+/// The error code for a batch that does not directly follow the database's position.
 pub(super) const NOT_NEXT: &str = "WW001";
 
 /// The largest batch that is sent at once. PostgreSQL's limit is 1 GB.
@@ -64,13 +65,13 @@ struct GoneColumns<'c> {
     accounts: Vec<&'c [u8]>,
     characters: Vec<i64>,
     nodes: Vec<i64>,
-    /// Parents and children.
+    /// The numbers of parents and children.
     refs: [Vec<i64>; 2],
     scores: Vec<i64>,
 }
 
 impl<'c> GoneColumns<'c> {
-    /// Adds the row of a change that deletes one.
+    /// Adds the row for a change that deletes a row.
     fn add(&mut self, change: &'c Change) {
         match change {
             Change::DeleteAccount(id) => self.accounts.push(id),
@@ -219,7 +220,7 @@ impl<'c> Columns<'c> {
         }
     }
 
-    /// The statement that commits the batch after `after`.
+    /// The statement that commits the batch that follows `after`.
     pub(super) fn commit(self, after: Position) -> Query<'c, Postgres, PgArguments> {
         let Self {
             gone,

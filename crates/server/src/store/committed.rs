@@ -1,13 +1,15 @@
 //! Data in memory that matches the database: each change is committed first and becomes visible
-//! afterwards.
+//! only afterwards.
 //!
 //! After a failure, the database is regarded as failing until a commit succeeds. If it is unknown
-//! whether the batch took effect, all changes are refused at once until the database answers,
-//! so a change never waits for more than one failing change. A task asks the database and
-//! occasionally commits an empty batch, to notice the end of an outage even without changes.
+//! whether the batch took effect, all changes are refused at once until the database reports this,
+//! so a change never waits for more than one failing change. A task queries the database and
+//! occasionally commits an empty batch, to notice the end of an outage even if there are no
+//! changes.
 //!
-//! If processes share the database, answers from memory need the [lease](super::lease): ask
-//! [`Committed::is_active`] first. A commit needs none, because the database checks the epoch.
+//! If several processes share the database, answers from memory need the [lease](super::lease):
+//! check [`Committed::is_active`] first. A commit does not need the lease, because the database
+//! checks the epoch.
 
 use std::fmt;
 use std::pin::Pin;
@@ -25,11 +27,11 @@ use super::{Change, Changes, Ledger, Position, StoreError};
 use crate::boot_clock::BootInstant;
 use crate::ending::until_overtaken;
 
-/// The time limit for a commit, and for a change to wait for its turn.
+/// The time limit for a commit, and for a change that waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a change whose commit failed waits to learn from the database whether it took effect.
+/// How long a change whose commit failed waits for the database to report whether it took effect.
 const MOMENT: Duration = Duration::from_secs(2);
-/// The shortest and the longest delay before the database is asked again.
+/// The minimum and the maximum delay before the database is queried again.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(5)];
 
 /// Data in memory whose changes are rows of a database.
@@ -38,7 +40,7 @@ pub(crate) trait Indexed: Send + 'static {
     fn apply(&mut self, changes: &Changes);
 }
 
-/// The database did not store a change, for this reason.
+/// Why the database did not store a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NotStored(pub(crate) String);
 
@@ -87,7 +89,7 @@ impl<D> fmt::Debug for Committed<D> {
 }
 
 impl<D: Indexed> Committed<D> {
-    /// Uses data that was read after `writer` claimed the database, or that is equally complete.
+    /// Wraps data that was read after `writer` claimed the database, or that is equally complete.
     pub(crate) fn new(data: D, writer: Writer) -> Self {
         let lease = writer.lease.as_ref().map(Lease::view);
         let this = Self(Arc::new(Inner {
@@ -107,7 +109,8 @@ impl<D: Indexed> Committed<D> {
         this
     }
 
-    /// The data. Change only what is not stored; everything else needs [`change`](Self::change).
+    /// The data. Change only data that is not stored in the database; all other changes need
+    /// [`change`](Self::change).
     pub(crate) fn data(&self) -> MutexGuard<'_, D> {
         self.0.data.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -116,8 +119,8 @@ impl<D: Indexed> Committed<D> {
     /// and then applied in memory.
     ///
     /// Every change is refused while it is uncertain whether an earlier one took effect, and after
-    /// another process has taken over the database. The reason why `plan` refuses a change is an
-    /// answer from memory, so it needs the lease.
+    /// another process has taken over the database. If `plan` refuses a change, its reason is an
+    /// answer from memory, so returning it needs the lease.
     pub(crate) fn change<T, E>(
         &self,
         plan: impl FnOnce(&D) -> Result<(Vec<Change>, T), E> + Send + 'static,
@@ -150,12 +153,13 @@ impl<D: Indexed> Committed<D> {
         }))
     }
 
-    /// Whether this process may answer from memory: no other process can have taken over yet.
+    /// Whether this process may answer from memory, because no other process can have taken over
+    /// yet.
     pub(crate) fn is_active(&self) -> bool {
         self.inactive_since().is_none()
     }
 
-    /// Since when another process may have taken over; `None` while none can have.
+    /// The time since which another process may have taken over; `None` while this is impossible.
     pub(crate) fn inactive_since(&self) -> Option<BootInstant> {
         self.0.lease.as_ref().and_then(LeaseView::invalid_since)
     }
@@ -173,8 +177,8 @@ impl<D: Indexed> Committed<D> {
     }
 
     /// Whether the last change could not be written to the database, or the lease on it could not
-    /// be renewed. Empty changes probe a failing database, so this clears once it accepts changes
-    /// again.
+    /// be renewed. Empty changes probe a failing database, so this becomes false once the database
+    /// accepts changes again.
     pub(crate) fn is_failing(&self) -> bool {
         self.failing().is_some() || !self.is_active()
     }
@@ -183,7 +187,7 @@ impl<D: Indexed> Committed<D> {
     pub(crate) fn not_stored(&self) -> NotStored {
         let overtaken = self.overtaken().map(|error| error.to_string());
         let reason = overtaken.or_else(|| self.failing().clone());
-        // If there is no other reason, earlier changes took too long.
+        // If no other reason is known, earlier changes took too long.
         NotStored(reason.unwrap_or_else(|| StoreError::Timeout.to_string()))
     }
 
@@ -197,15 +201,15 @@ impl<D: Indexed> Committed<D> {
         self.0.overtaken.borrow().clone()
     }
 
-    /// Waits until another process takes over the database, or forever if none does.
+    /// Waits until another process takes over the database; waits forever if none does.
     pub(crate) fn until_overtaken(&self) -> impl Future<Output = ()> + Send + use<D> {
         until_overtaken(self.0.overtaken.subscribe())
     }
 
-    /// Gives up the lease and ends all connections to the database. From then on, no client may be
-    /// answered.
+    /// Gives up the lease and ends all connections to the database. From then on, this process must
+    /// not answer any client.
     pub(crate) async fn close(&self) {
-        // A test of a database that does not answer would delay this.
+        // If the database does not answer, a test of it that is in progress would delay this.
         let tasks = [self.probing().take(), self.watching().take()];
         tasks.into_iter().flatten().for_each(|task| task.abort());
         let mut writer = self.0.writer.lock().await;
@@ -255,7 +259,7 @@ impl<D: Indexed> Committed<D> {
             if writer.uncertain.is_none() {
                 return Err(error.into());
             }
-            // The database often works, and only its answer was lost.
+            // Often, the database works and only its answer was lost.
             let took_effect = match timeout(MOMENT, writer.ledger.position()).await {
                 Ok(Ok(answer)) => writer.settle(answer)?.is_some(),
                 _ => false,
@@ -285,7 +289,8 @@ async fn end_with<D: Indexed>(mut lease: LeaseView, inner: Weak<Inner<D>>) {
     }
 }
 
-/// Asks and tests a failing database until it accepts changes again or belongs to another process.
+/// Queries and tests a failing database until it accepts changes again or belongs to another
+/// process.
 async fn recover<D: Indexed>(inner: Weak<Inner<D>>, doubt: Arc<Notify>) {
     let mut probe = match inner.upgrade() {
         Some(inner) => Probe::new(inner.lease.is_some()),
@@ -307,7 +312,7 @@ async fn recover<D: Indexed>(inner: Weak<Inner<D>>, doubt: Arc<Notify>) {
                     probe.schedule();
                 }
             }
-            // No other failure can be reported in between, because the writer is locked.
+            // No other failure can be reported in between, because this holds the writer's lock.
             if committed.failing().is_none() || committed.overtaken().is_some() {
                 committed.probing().take();
                 return;
@@ -321,8 +326,9 @@ async fn recover<D: Indexed>(inner: Weak<Inner<D>>, doubt: Arc<Notify>) {
     }
 }
 
-/// Waits until the database says whether an uncertain batch took effect. The writer is not locked
-/// meanwhile, so changes are refused without waiting. Returns `None` once the server has ended.
+/// Waits until the database reports whether an uncertain batch took effect. The writer is not
+/// locked in the meantime, so changes are refused without waiting. Returns `None` once the server
+/// has ended.
 async fn resolve<D: Indexed>(inner: &Weak<Inner<D>>) -> Option<Committed<D>> {
     let [mut delay, most] = BACK_OFF;
     loop {
@@ -358,7 +364,8 @@ pub(crate) struct Writer {
     ledger: Arc<dyn Ledger>,
     /// The last batch that took effect.
     position: Position,
-    /// A batch that may or may not have taken effect. Nothing is committed until that is known.
+    /// A batch that may or may not have taken effect. Nothing else is committed until this is
+    /// known.
     uncertain: Option<Arc<Changes>>,
     /// The lease on a database that several processes share.
     lease: Option<Lease>,

@@ -1,5 +1,5 @@
-//! Connecting to PostgreSQL without a pool. A pool retries until it times out, and then does not
-//! say why it could not connect.
+//! Connections to PostgreSQL without a pool. A pool retries until it times out and then does not
+//! report why it could not connect.
 
 use std::io;
 use std::time::Duration;
@@ -29,18 +29,18 @@ pub(super) async fn connect(options: &PgConnectOptions) -> Result<PgConnection, 
     Err(StoreError::Connect { place: place(options), problem })
 }
 
-/// Where a database is: its socket, or host and port.
+/// The location of a database: its socket, or its host and port.
 fn place(options: &PgConnectOptions) -> String {
     let (host, port) = (options.get_host(), options.get_port());
     match options.get_socket() {
         Some(folder) => folder.join(format!(".s.PGSQL.{port}")).display().to_string(),
-        // An IPv6 address. In URLs, these already have brackets.
+        // An IPv6 address. If it comes from a URL, it already has brackets.
         None if host.contains(':') && !host.starts_with('[') => format!("[{host}]:{port}"),
         None => format!("{host}:{port}"),
     }
 }
 
-/// A database error for operators, without positions in PostgreSQL's source code.
+/// The text of a database error for operators, without positions in PostgreSQL's source code.
 pub(super) fn described(error: &sqlx::Error) -> String {
     match error {
         sqlx::Error::Database(error) => error.message().to_owned(),
@@ -52,7 +52,7 @@ pub(super) fn described(error: &sqlx::Error) -> String {
     }
 }
 
-/// A failed migration for operators.
+/// The text of a failed migration for operators.
 pub(super) fn described_migration(error: &MigrateError) -> String {
     match error {
         MigrateError::Execute(error) => described(error),
@@ -72,7 +72,7 @@ pub(super) struct Single {
 }
 
 impl Single {
-    /// A connection with these settings.
+    /// A connection that will use these settings.
     pub(super) fn new(options: PgConnectOptions, settings: &'static str) -> Self {
         Self { options, settings, idle: Mutex::new(None) }
     }
@@ -84,7 +84,8 @@ impl Single {
             Some(connection) => connection,
             None => {
                 let mut connection = connect(&self.options).await?;
-                // Older servers lack some of them. They only matter when something fails.
+                // Older versions of PostgreSQL lack some of these settings. The settings only
+                // matter when something fails.
                 let _ = sqlx::raw_sql(self.settings).execute(&mut connection).await;
                 connection
             }
@@ -150,7 +151,7 @@ mod tests {
         assert!(said.contains(" at /none/.s.PGSQL.5432: no such file or directory"), "{said}");
     }
 
-    /// A server that refuses the password, as PostgreSQL does.
+    /// A fake server that refuses the password as PostgreSQL does.
     async fn refuse_password(listener: TcpListener) {
         let mut stream = listener.accept().await.unwrap().0;
         let length = stream.read_u32().await.unwrap();

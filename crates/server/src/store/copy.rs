@@ -1,4 +1,4 @@
-//! Copying a whole database to another one, such as one of the other kind.
+//! Copies a whole database to another one, for example from SQLite to PostgreSQL.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::database_lock::DatabaseLock;
 use super::{Change, Changes, PostgresStore, SqliteStore, Store, StoreError, writer_name};
 use crate::folder::blocking;
 
-/// How many nodes are compared at once.
+/// The number of nodes that are compared at once.
 const AT_ONCE: u32 = 4_096;
 
 /// The rows of a copied database.
@@ -35,22 +35,22 @@ pub enum CopyError {
     /// The new database has data.
     #[error("the new database is not empty; nothing was copied")]
     NotEmpty,
-    /// What was read back is not what was written.
+    /// The rows that were read back differ from those that were written.
     #[error(
         "the {0} in the new database differ from those in the old one; do not use the new database"
     )]
     Different(&'static str),
 }
 
-/// A database to copy to, with the lock on its file.
+/// The database to copy to, with the lock on its file.
 pub(crate) struct Target {
     store: Box<dyn Store>,
     lock: Option<DatabaseLock>,
 }
 
 impl Target {
-    /// Opens the database of a `postgres://` URL, or else a SQLite file, which is created if it is
-    /// missing.
+    /// Opens the database at a `postgres://` URL or, for any other text, a SQLite file, which is
+    /// created if it is missing.
     pub(crate) async fn open(folder: &Path, to: &str) -> Result<Self, StoreError> {
         let writer = writer_name(folder);
         if to.starts_with("postgres://") || to.starts_with("postgresql://") {
@@ -59,7 +59,7 @@ impl Target {
                 lock: None,
             });
         }
-        // A misspelled URL must not become the name of a file.
+        // A misspelled URL must not be taken for the name of a file.
         if to.contains("://") {
             return Err(StoreError::Url);
         }
@@ -137,7 +137,7 @@ async fn read(from: &dyn Store) -> Result<(Changes, CopiedRows), StoreError> {
 /// Checks that two databases have the same rows.
 async fn compare(from: &dyn Store, to: &dyn Store) -> Result<(), CopyError> {
     let same = |same: bool, what| if same { Ok(()) } else { Err(CopyError::Different(what)) };
-    // Sorted by bytes, because databases sort text differently.
+    // Sort by bytes, because databases sort text differently.
     let (mut settings, mut copied) = (from.settings().await?, to.settings().await?);
     for rows in [&mut settings, &mut copied] {
         rows.sort_by(|one, other| one.name.cmp(&other.name));

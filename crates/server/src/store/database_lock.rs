@@ -2,10 +2,10 @@
 //!
 //! The lock on a server's directory is not enough, because the same database can also appear in
 //! another directory: through a symbolic or hard link, or as a mounted file. On 64-bit Linux, the
-//! database itself is locked, on bytes far beyond its end that SQLite does not use. The system
-//! releases the lock when the process ends, however it ends. On other systems, and on file systems
-//! without such locks, a file beside the database is locked instead, which detects only symbolic
-//! links.
+//! lock is on the database itself: on bytes far beyond its end, which SQLite does not use. The
+//! system releases the lock when the process ends, however it ends. On other systems, and on file
+//! systems without such locks, a file next to the database is locked instead, which detects only
+//! symbolic links.
 //!
 //! The lock belongs to its own open file, and so outlives the database's connections. It must be
 //! dropped after them: closing any descriptor of a file releases SQLite's locks on it.
@@ -23,7 +23,7 @@ use crate::folder::private_file;
 pub(super) enum DatabaseLock {
     /// A lock on the database itself.
     Inside(File),
-    /// A lock on a file beside it.
+    /// A lock on a file next to it.
     Beside(LockFile),
 }
 
@@ -49,7 +49,7 @@ impl DatabaseLock {
         }
     }
 
-    /// Locks a file beside the database. The inner error is the process that holds it.
+    /// Locks a file next to the database. The inner error is the process that holds the lock.
     fn beside(path: &Path) -> io::Result<Result<Self, String>> {
         let mut name = std::fs::canonicalize(path)?.into_os_string();
         name.push(".lock");
@@ -59,8 +59,8 @@ impl DatabaseLock {
 }
 
 impl Drop for DatabaseLock {
-    /// Unlocks. Closing the file is not enough while a child process that is just being started
-    /// still has a copy of it.
+    /// Releases the lock. Closing the file is not enough while a child process that is just being
+    /// started still has a copy of the descriptor.
     fn drop(&mut self) {
         match self {
             Self::Inside(file) => {
@@ -78,9 +78,9 @@ impl Drop for DatabaseLock {
 )]
 enum Taken {
     Locked,
-    /// Another process holds it.
+    /// Another process holds the lock.
     By(String),
-    /// The system or the file system has no such locks.
+    /// The operating system or the file system does not support such locks.
     Unsupported,
 }
 
@@ -110,11 +110,12 @@ mod range {
 
     /// Where the range begins. A database has at most 2^48 bytes.
     const START: i64 = 1 << 62;
-    /// How many times to look for the process that holds the lock, in case it releases it in the
-    /// meantime.
+    /// How many times to look for the process that holds the lock, because that process may release
+    /// the lock in the meantime.
     const TRIES: u32 = 10;
 
-    /// Locks the range. Its length is the process's ID, so that others can name the process.
+    /// Locks the range. The range's length is the process's ID, so that others can name the
+    /// process.
     pub(super) fn take(file: &File) -> io::Result<Taken> {
         let length = i64::from(std::process::id()).max(1);
         for _ in 0..TRIES {
@@ -136,7 +137,7 @@ mod range {
     }
 
     pub(super) fn release(file: &File) -> io::Result<()> {
-        // A length of 0 means to the end of the file.
+        // A length of 0 would mean "to the end of the file".
         fcntl(file, FcntlArg::F_OFD_SETLK(&range(libc::F_UNLCK, 0)?))?;
         Ok(())
     }
@@ -219,15 +220,16 @@ mod tests {
             }
             fs::remove_file(&other).unwrap();
         }
-        // A child process has such a copy between its fork and the start of its program.
+        // A child process has such a copy of the descriptor between its fork and the start of its
+        // program.
         let DatabaseLock::Inside(inside) = &first else { panic!("{first:?}") };
         let copy = inside.try_clone().unwrap();
         drop(first);
         drop(DatabaseLock::take(&file).unwrap());
         drop(copy);
-        // Nothing is left.
+        // No file is left behind.
         assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 1);
-        // SQLite would keep the latest changes in a file beside each name.
+        // SQLite would keep the latest changes in a separate file next to each name.
         fs::hard_link(&file, &other).unwrap();
         let error = DatabaseLock::take(&file).unwrap_err().to_string();
         assert!(error.contains("has 2 names (hard links)"), "{error}");
@@ -235,7 +237,7 @@ mod tests {
         DatabaseLock::take(&file).unwrap();
     }
 
-    /// Some systems have only this lock.
+    /// On some systems, this is the only lock.
     #[cfg(unix)]
     #[test]
     fn a_file_beside_the_database_is_found_through_symbolic_links() {
@@ -252,7 +254,7 @@ mod tests {
         assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 1);
     }
 
-    /// SQLite's own locks are other bytes of the file.
+    /// SQLite locks other bytes of the file.
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     #[tokio::test]
     async fn the_lock_does_not_hinder_sqlite() {
@@ -265,7 +267,7 @@ mod tests {
             let at = store.claim().await.unwrap();
             store.commit(at, Default::default()).await.unwrap();
             store.close().await.unwrap();
-            // Closing the database did not release it.
+            // Closing the database did not release the lock.
             holder(&file);
         }
         drop(lock);

@@ -20,19 +20,19 @@ pub(super) struct Fake {
     pub(super) batch: AtomicU64,
     /// The answers to the next requests for settings.
     pub(super) settings: Mutex<VecDeque<Result<Vec<SettingRow>, StoreError>>>,
-    /// Renewals so far.
+    /// The number of renewals so far.
     pub(super) renewals: AtomicU64,
     /// How long each renewal takes.
     pub(super) delay: Mutex<Duration>,
     /// When the last renewal began.
     pub(super) started: Mutex<Option<Instant>>,
-    /// Whether renewals are never answered.
+    /// Whether renewals never receive an answer.
     pub(super) is_down: AtomicBool,
     pub(super) is_taken_over: AtomicBool,
     pub(super) is_resigned: AtomicBool,
 }
 
-/// Requests that are never answered.
+/// Requests that never receive an answer.
 macro_rules! unused {
     ($($name:ident($($argument:ty),*) -> $value:ty;)*) => {$(
         fn $name(&self, $(_: $argument),*) -> Pending<'_, $value> {
@@ -108,7 +108,7 @@ impl SharedStore for Fake {
         Box::pin(pending())
     }
 
-    /// The log has nothing but the last batch.
+    /// The log contains only the last batch.
     fn changes_after(&self, batch: u64) -> Pending<'_, Option<(u64, Changes)>> {
         let is_last = batch == self.batch.load(Ordering::Relaxed);
         Box::pin(async move { Ok(is_last.then(|| (batch, Changes::new()))) })

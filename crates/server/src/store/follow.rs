@@ -12,7 +12,7 @@ use super::lease::{Lease, LeaseRow, SharedStore, Sighting, Verdict, Watch};
 use super::{Changes, Position, Store, StoreError};
 use crate::boot_clock::BootInstant;
 
-/// How long the database may take to answer a look.
+/// How long the database may take to answer when a standby looks at it.
 const LOOK_WITHIN: Duration = Duration::from_secs(1);
 
 /// Data in memory that follows a database.
@@ -48,14 +48,14 @@ impl<C> fmt::Debug for Follower<C> {
     }
 }
 
-/// What a look at the active process showed.
+/// The result of a look at the active process.
 #[derive(Debug)]
 pub(crate) struct Look {
     pub(crate) sighting: Sighting,
     pub(crate) verdict: Verdict,
-    /// Whether the process that wrote last was seen to renew its lease.
+    /// Whether the standby has seen a lease renewal by the process that wrote last.
     pub(crate) is_alive: bool,
-    /// How many batches the copy lacked.
+    /// The number of batches that the copy lacked.
     pub(crate) behind: u64,
 }
 
@@ -94,7 +94,7 @@ impl<C: Copied> Follower<C> {
         }))
     }
 
-    /// Completes the copy after this process has taken over: nobody else changes the database now.
+    /// Completes the copy after this process has taken over. Nobody else changes the database now.
     pub(crate) async fn lead(mut self, taken: Taken) -> Result<Led<C>, C::Error> {
         while self.batch != Some(taken.position.batch) {
             self.catch_up().await?;
@@ -119,7 +119,7 @@ impl<C: Copied> Follower<C> {
         self.read_all().await
     }
 
-    /// Reads everything, and then the changes since it began.
+    /// Reads everything, and then the changes committed since the reading began.
     async fn read_all(&mut self) -> Result<(), C::Error> {
         // A partly read copy must never pass for a complete one.
         self.batch = None;
@@ -130,7 +130,7 @@ impl<C: Copied> Follower<C> {
             self.copy.follow(&changes)?;
             self.batch = Some(last);
         }
-        // Otherwise the next look starts again.
+        // Otherwise, the next look starts over.
         Ok(())
     }
 }
@@ -144,13 +144,13 @@ pub(crate) struct Taken {
     is_clean: bool,
 }
 
-/// All that is needed to serve a database that this process has taken over.
+/// Everything needed to serve a database that this process has taken over.
 pub(crate) struct Led<C> {
     pub(crate) store: Arc<dyn SharedStore>,
     /// The data, complete up to `position`.
     pub(crate) copy: C,
     pub(crate) position: Position,
-    /// The epoch of the process before.
+    /// The previous process's epoch.
     pub(crate) last_epoch: u64,
     pub(crate) lease: Lease,
     /// Whether the previous process gave up its lease.
@@ -195,7 +195,7 @@ mod tests {
         Ok(names.iter().map(row).collect())
     }
 
-    /// Otherwise a standby would serve, and overwrite, data that it does not know.
+    /// Otherwise, a standby would serve and overwrite data that it does not know.
     #[tokio::test(start_paused = true)]
     async fn a_copy_that_was_read_in_part_is_read_again() {
         let fake = Arc::<Fake>::default();

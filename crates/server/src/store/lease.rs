@@ -1,11 +1,11 @@
-//! Which of several processes serves a database: the active one keeps a *lease*, and *standbys*
-//! watch it.
+//! Decides which of several processes serves a database: the active process holds a *lease*, and
+//! *standbys* watch it.
 //!
 //! The active process renews its lease every 250 ms: it raises a counter in the database, the
-//! *beat*. A standby that sees the same beat for 1.5 s of its own clock takes over, in a new epoch.
+//! *beat*. A standby that sees the same beat for 1.5 s by its own clock takes over, in a new epoch.
 //! The active process answers requests from memory only within a second after the start of a
-//! successful renewal, by its own clock. That is earlier than any standby can take over, although
-//! no clocks are compared. Commits need no clock: the database refuses those of an earlier epoch.
+//! successful renewal, by its own clock. So it stops before any standby can take over, although no
+//! clocks are compared. Commits need no clock: the database refuses those of an earlier epoch.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -28,15 +28,16 @@ const RENEW_WITHIN: Duration = Duration::from_secs(1);
 pub(crate) const VALID: Duration = Duration::from_secs(1);
 /// How long an answer from memory waits for the lease to be renewed.
 pub(crate) const LEASE_PATIENCE: Duration = Duration::from_secs(4);
-/// How long the active process may go without a renewal. If it is cut off from the database, a
-/// standby has taken over by then.
+/// How long the active process may continue without a renewal. If it is cut off from the database,
+/// a standby has taken over by then.
 pub(super) const HOLD: Duration = Duration::from_secs(30);
 
 /// How often a standby checks the database.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long a standby sees the same beat before it takes over.
 const TAKE_OVER_AFTER: Duration = Duration::from_millis(1_500);
-/// The longest time between two checks for which a standby is still considered to be watching.
+/// The maximum time between two checks. A standby that takes longer does not count as having
+/// watched in between.
 const LONGEST_BLINK: Duration = Duration::from_millis(500);
 
 /// A database that several processes share: one active process, and standbys.
@@ -44,75 +45,75 @@ pub trait SharedStore: Store {
     /// Where the database is, and the state of the lease.
     fn look(&self) -> Pending<'_, Sighting>;
 
-    /// Makes the caller the only writer, in a new epoch with a lease, if nothing but the batch has
-    /// changed since `seen`. Returns `None` otherwise.
+    /// Makes the caller the only writer, in a new epoch with a lease, if nothing except the batch
+    /// number has changed since `seen`. Otherwise, returns `None`.
     ///
-    /// With `by_force`, this ends the database sessions that could delay it: those of a process that
-    /// was stopped, or whose machine was lost. Without it, this fails with [`StoreError::InUse`]
-    /// while another process holds the database.
+    /// With `by_force`, this ends the database sessions that could delay the takeover: those of a
+    /// process that is suspended or whose machine was lost. Without `by_force`, this fails with
+    /// [`StoreError::InUse`] while another process holds the database.
     fn take_over<'s>(&'s self, seen: &'s Sighting, by_force: bool)
     -> Pending<'s, Option<Position>>;
 
-    /// Renews the lease of an epoch. Returns false if it is no longer the latest one.
+    /// Renews the lease of an epoch. Returns false if that epoch is no longer the latest.
     fn renew(&self, epoch: u64) -> Pending<'_, bool>;
 
-    /// Gives up the lease of an epoch, so that a standby need not wait.
+    /// Gives up the lease of an epoch, so that a standby does not need to wait.
     fn resign(&self, epoch: u64) -> Pending<'_, ()>;
 
-    /// The changes of all batches after `batch`, and the last one of them. Returns `None` if the
-    /// database no longer has all of them.
+    /// The changes of all batches after `batch`, and the number of the last of these batches.
+    /// Returns `None` if the database no longer has all of them.
     fn changes_after(&self, batch: u64) -> Pending<'_, Option<(u64, Changes)>>;
 
-    /// The standbys that watch the database now, oldest connection first.
+    /// The standbys that are watching the database now, oldest connection first.
     fn standbys(&self) -> Pending<'_, Vec<SeenStandby>>;
 
     /// All sessions, each with the epoch of the process that wrote it.
     fn sessions(&self) -> Pending<'_, Vec<(u64, SessionRow)>>;
 }
 
-/// A standby, as the database sees it.
+/// A standby, according to the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenStandby {
-    /// The name of its process: `process 4242 on host`, unless the URL of the database sets an
-    /// `application_name`.
+    /// The name of the standby's process: `process 4242 on host`, unless the URL of the database
+    /// sets an `application_name`.
     pub process: String,
-    /// The IP address that it comes from; `None` for a connection over a local socket.
+    /// The IP address from which it is connected; `None` for a connection over a local socket.
     pub address: Option<String>,
-    /// Since when it has been connected, in Unix seconds.
+    /// The time at which it connected, in Unix seconds.
     pub since: u64,
 }
 
-/// What a standby sees in the database.
+/// The data that a standby looks at in the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
     /// Where the database is.
     pub position: Position,
-    /// The process that claimed it last.
+    /// The process that last claimed the database.
     pub writer: String,
-    /// The lease of the latest process that kept one.
+    /// The lease of the last process that held one.
     pub lease: LeaseRow,
 }
 
 /// The lease in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseRow {
-    /// The epoch of the process that kept it last.
+    /// The epoch of the process that last held it.
     pub epoch: u64,
-    /// How many times it was renewed; [`RESIGNED`](Self::RESIGNED) once it was given up.
+    /// The number of renewals; [`RESIGNED`](Self::RESIGNED) once the lease has been given up.
     pub beat: i64,
 }
 
 impl LeaseRow {
-    /// The beat of a lease that was given up.
+    /// The beat of a lease that has been given up.
     pub const RESIGNED: i64 = -1;
 }
 
-/// What a standby does after a check.
+/// The action that a standby takes after a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Another process is active.
     Wait,
-    /// No process keeps a lease. One that was started without one may still be active.
+    /// No process holds a lease. A process that was started without one may still be active.
     TryToTakeOver,
     /// The active process has failed.
     TakeOverByForce,
@@ -121,24 +122,24 @@ pub(crate) enum Verdict {
 /// A standby's view of the active process.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    /// The lease, and when it was first seen in this state.
+    /// The lease, and the time at which it was first seen in this state.
     seen: Option<(LeaseRow, BootInstant)>,
-    /// The latest epoch in which a renewal was seen since the last gap.
+    /// The latest epoch in which this has seen a renewal since the last gap between checks.
     renewed: Option<u64>,
     /// The last check.
     looked: Option<BootInstant>,
 }
 
 impl Watch {
-    /// Decides what to do after a check that started at `asked` and was answered at `now`.
+    /// Decides what to do after a check that started at `asked` and whose answer arrived at `now`.
     pub(crate) fn see(
         &mut self,
         sighting: &Sighting,
         asked: BootInstant,
         now: BootInstant,
     ) -> Verdict {
-        // After a gap, the active process gets the whole time again: the database may have been
-        // unreachable for it, too.
+        // After a gap, the active process is given the full time again, because the database may
+        // have been unreachable for it, too.
         let is_blink = self.looked.is_some_and(|looked| now - looked <= LONGEST_BLINK);
         self.looked = Some(now);
         if !is_blink {
@@ -167,14 +168,15 @@ impl Watch {
         }
     }
 
-    /// Whether a renewal of this lease was seen since the last gap. Otherwise the process that kept it
-    /// may have ended long ago, or this database may be a restored backup of the one that it used.
+    /// Whether this has seen a renewal of this lease since the last gap. Otherwise, the process
+    /// that held the lease may have ended long ago, or this database may be a restored backup of
+    /// the one that the process used.
     pub(crate) fn has_seen_renewal(&self, lease: LeaseRow) -> bool {
         self.renewed == Some(lease.epoch)
     }
 }
 
-/// The lease of this process, which a task renews until this is dropped.
+/// This process's lease, which a task renews until this value is dropped.
 pub(crate) struct Lease {
     store: Arc<dyn SharedStore>,
     epoch: u64,
@@ -189,7 +191,7 @@ impl fmt::Debug for Lease {
     }
 }
 
-/// Whether a lease is valid. Clones do not keep it alive.
+/// A view of a lease's validity. Clones do not keep the lease alive.
 #[derive(Clone, Debug)]
 pub(crate) struct LeaseView(watch::Receiver<State>);
 
@@ -197,12 +199,12 @@ pub(crate) struct LeaseView(watch::Receiver<State>);
 enum State {
     /// Valid until this moment.
     Until(BootInstant),
-    /// Not valid since this moment, for this reason. It will never be valid again.
+    /// Invalid since this moment, for this reason. The lease will never be valid again.
     Ended(BootInstant, Arc<StoreError>),
 }
 
 impl Lease {
-    /// Keeps the lease that a process got at `taken`, when it took over at this position.
+    /// Holds the lease that a process obtained at `taken`, when it took over at this position.
     pub(crate) fn keep(
         store: Arc<dyn SharedStore>,
         position: Position,
@@ -235,7 +237,7 @@ impl Lease {
         self.view.ended().await
     }
 
-    /// Gives up the lease. The process must stop answering.
+    /// Gives up the lease. From then on, the process must not answer requests.
     pub(crate) async fn resign(self) {
         let Self { store, epoch, keep, .. } = self;
         drop(keep);
@@ -253,7 +255,7 @@ impl LeaseView {
         self.invalid_since().is_none()
     }
 
-    /// Since when another process may have taken over; `None` while the lease is valid.
+    /// The time since which another process may have taken over; `None` while the lease is valid.
     pub(crate) fn invalid_since(&self) -> Option<BootInstant> {
         match &*self.0.borrow() {
             State::Until(end) => (*end <= BootInstant::now()).then_some(*end),
@@ -292,7 +294,8 @@ impl LeaseView {
         {
             return Arc::clone(error);
         }
-        // The task ends only after it has reported why, or because nobody needs the lease any more.
+        // The task ends only after it has reported the reason, or because nobody needs the lease
+        // any more.
         Arc::new(StoreError::LeaseLost("it is no longer being renewed".to_owned()))
     }
 }
@@ -314,7 +317,8 @@ async fn renew(
         match timeout(RENEW_WITHIN, store.renew(position.epoch)).await {
             Ok(Ok(true)) => {
                 renewed = start;
-                // Counted from the start of the renewal: a standby may have seen this beat then.
+                // The validity counts from the start of the renewal, because a standby may have
+                // seen this beat right then.
                 state.send_replace(State::Until(start + VALID));
                 if outage.end() {
                     info!("the lease on the database is being renewed again");
@@ -368,7 +372,8 @@ mod tests {
         }
     }
 
-    /// Checks every 100 ms until the verdict is not to wait. Returns the time that this took.
+    /// Checks every 100 ms until the decision is no longer to wait. Returns the time that this
+    /// took.
     fn watched(watch: &mut Watch, now: &mut BootInstant, sighting: &Sighting) -> Duration {
         let start = *now;
         while watch.see(sighting, *now, *now) == Verdict::Wait {
@@ -392,7 +397,7 @@ mod tests {
         let other = sighting(4, (4, 0));
         assert_eq!(watch.see(&other, now, now), Verdict::Wait);
         assert!(watch.has_seen_renewal(stopped.lease) && !watch.has_seen_renewal(other.lease));
-        // After a gap, this looks like a lease that nobody keeps.
+        // After a gap, this looks like a lease that nobody renews.
         now += Duration::from_secs(1);
         assert_eq!(watch.see(&stopped, now, now), Verdict::Wait);
         assert!(!watch.has_seen_renewal(stopped.lease));
@@ -411,13 +416,13 @@ mod tests {
     fn only_time_in_which_the_standby_looked_counts() {
         let (mut watch, mut now) = (Watch::default(), BootInstant::now());
         let same = sighting(3, (3, 5));
-        // A standby that was stopped, or a database that did not answer.
+        // The standby was suspended, or the database did not answer.
         for _ in 0..20 {
             assert_eq!(watch.see(&same, now, now), Verdict::Wait);
             now += Duration::from_millis(501);
         }
         assert_eq!(watched(&mut watch, &mut now, &same), TAKE_OVER_AFTER);
-        // The time that the database took to answer does not count either.
+        // The time that the database took to answer does not count, either.
         let mut watch = Watch::default();
         let start = now;
         while watch.see(&same, now, now + LONGEST_BLINK) == Verdict::Wait {
@@ -449,7 +454,7 @@ mod tests {
         assert!(view.invalid_since().is_some_and(|since| since <= start && since + VALID > start));
         assert!(!lease.until_valid(LEASE_PATIENCE).await);
         assert!(start.elapsed() <= LEASE_PATIENCE);
-        // Afterwards nobody waits again.
+        // From then on, nobody waits any more.
         let start = Instant::now();
         assert!(!lease.until_valid(LEASE_PATIENCE).await);
         assert_eq!(start.elapsed(), Duration::ZERO);
@@ -465,7 +470,7 @@ mod tests {
         assert!(fake.renewals.load(Ordering::Relaxed) <= renewals + 1, "nobody needs it");
     }
 
-    /// Another process has taken over while the machine was suspended.
+    /// Another process took over while the machine was suspended.
     #[tokio::test(start_paused = true)]
     async fn a_lease_does_not_outlive_a_suspension() {
         let (_fake, mut lease) = keep();
@@ -483,13 +488,13 @@ mod tests {
         assert_eq!(watch.see(&same, now, now), Verdict::Wait, "a suspended standby saw nothing");
     }
 
-    /// A standby counts from the renewal, not from when its answer arrives here.
+    /// A standby counts from the renewal itself, not from when the answer to it arrives here.
     #[tokio::test(start_paused = true)]
     async fn a_slow_answer_does_not_extend_a_lease() {
         let (fake, lease) = keep();
         let delay = Duration::from_millis(900);
         *fake.delay.lock().unwrap() = delay;
-        // Two renewals with this delay, and no more.
+        // This leaves time for two renewals with this delay, and no more.
         sleep(Duration::from_millis(200) + 2 * delay).await;
         fake.is_down.store(true, Ordering::Relaxed);
         let last = fake.started.lock().unwrap().expect("a renewal has begun");

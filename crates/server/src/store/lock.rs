@@ -1,5 +1,5 @@
-//! The lock on a server's directory, and on the SQLite database in it. A file in the directory names
-//! the process that holds it.
+//! The lock on a server's directory and on the SQLite database in it. A file in the directory names
+//! the process that holds the lock.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
@@ -9,14 +9,14 @@ use super::database_lock::DatabaseLock;
 use super::{StoreError, process_name};
 use crate::folder::blocking;
 
-/// The name of the lock's file in a server's directory.
+/// The name of the lock file in a server's directory.
 pub const LOCK_FILE: &str = "server.lock";
 
-/// The longest name of a process that is read, in bytes.
+/// The maximum number of bytes that are read as a process's name.
 const MAX_NAME: u64 = 512;
 
-/// The lock on a server's directory. It is released when dropped, or when the process ends. Dropping
-/// it also removes its file, except on Windows.
+/// The lock on a server's directory. It is released when dropped, or when the process ends.
+/// Dropping it also removes the lock file, except on Windows.
 #[derive(Debug)]
 pub struct FolderLock {
     /// The lock on the SQLite database in the directory, once there is one.
@@ -33,8 +33,8 @@ impl FolderLock {
         Ok(lock.map(|lock| Self { database: None, lock, new_folder: None }))
     }
 
-    /// Creates the directory if it is missing, and locks it. Dropping the lock removes a directory
-    /// that was created here, if it is still empty.
+    /// Creates the directory if it is missing, and locks it. Dropping the lock removes the
+    /// directory if this call created it and it is still empty.
     pub fn create(folder: &Path) -> io::Result<Option<Self>> {
         let is_new = !folder.exists();
         fs::create_dir_all(folder)?;
@@ -50,7 +50,7 @@ impl FolderLock {
     /// closed before the lock is dropped.
     ///
     /// # Errors
-    /// [`StoreError::InUse`], [`StoreError::Linked`], or the system's error.
+    /// [`StoreError::InUse`], [`StoreError::Linked`], or the operating system's error.
     pub(crate) async fn add_database(&mut self, file: &Path) -> Result<(), StoreError> {
         if self.database.is_none() {
             let file = file.to_owned();
@@ -59,8 +59,8 @@ impl FolderLock {
         Ok(())
     }
 
-    /// The name of the process that holds the lock: `process 4242 on host`, as far as its file can
-    /// be read.
+    /// The name of the process that holds the lock: `process 4242 on host`, if the lock file can be
+    /// read.
     pub fn holder(folder: &Path) -> String {
         LockFile::holder(&folder.join(LOCK_FILE))
     }
@@ -71,7 +71,7 @@ impl Drop for FolderLock {
         self.database = None;
         self.lock.release();
         if let Some(folder) = &self.new_folder {
-            // Fails if there is anything in it.
+            // This fails if the directory is not empty.
             let _ = fs::remove_dir(folder);
         }
     }
@@ -93,7 +93,7 @@ impl LockFile {
             let mut options = OpenOptions::new();
             let file = options.create(true).truncate(false).write(true).open(path)?;
             match file.try_lock() {
-                // Its last holder removed the file after it was opened here.
+                // The last holder removed the file after it was opened here.
                 Ok(()) if !is_at(&file, path)? => {}
                 Ok(()) => {
                     let lock = Self { file, path: path.to_owned() };
@@ -118,7 +118,7 @@ impl LockFile {
     pub(super) fn holder(path: &Path) -> String {
         let mut name = String::new();
         let read = File::open(path).and_then(|file| file.take(MAX_NAME).read_to_string(&mut name));
-        // Windows does not let others read a locked file.
+        // Windows does not let other processes read a locked file.
         let is_name = |name: &str| !name.is_empty() && !name.contains(char::is_control);
         match read {
             Ok(_) if is_name(&name) => name,
@@ -126,12 +126,12 @@ impl LockFile {
         }
     }
 
-    /// Unlocks the file and removes it except on Windows. Closing the file is not enough while a
-    /// child process that is just being started still has a copy of it.
+    /// Unlocks the file and, except on Windows, removes it. Closing the file is not enough while a
+    /// child process that is just being started still has a copy of the descriptor.
     pub(super) fn release(&self) {
         if cfg!(unix) {
-            // The file is removed while it is still locked, because later it may be another
-            // process's.
+            // Remove the file while it is still locked, because afterwards it may belong to another
+            // process.
             let _ = fs::remove_file(&self.path);
         }
         let _ = self.file.unlock();
@@ -169,12 +169,13 @@ mod tests {
         assert!(FolderLock::take(folder.path()).unwrap().is_none());
         let named = format!("process {} on ", std::process::id());
         assert!(FolderLock::holder(folder.path()).starts_with(&named));
-        // A child process has such a copy between its fork and the start of its program.
+        // A child process has such a copy of the descriptor between its fork and the start of its
+        // program.
         let copy = first.as_ref().unwrap().lock.file.try_clone().unwrap();
         drop(first);
         assert!(FolderLock::take(folder.path()).unwrap().is_some());
         drop(copy);
-        // The lock file of an earlier version, and a file that is not a lock file.
+        // A lock file from an earlier version, and a file that is not a lock file.
         for text in ["", "a\u{1b}[31mb"] {
             fs::write(folder.path().join(LOCK_FILE), text).unwrap();
             assert_eq!(FolderLock::holder(folder.path()), "another process");
@@ -195,14 +196,14 @@ mod tests {
             assert!(!used.join(LOCK_FILE).exists());
         }
         assert!(!new.exists() && old.exists());
-        // A directory that has been used stays.
+        // A directory that has been used is kept.
         let lock = FolderLock::create(&new).unwrap().unwrap();
         fs::write(new.join("shard.toml"), "").unwrap();
         drop(lock);
         assert!(new.join("shard.toml").exists());
     }
 
-    /// A process that opens the file just before its holder removes it must not mistake that file
+    /// A process that opens the file just before the holder removes it must not mistake that file
     /// for the lock.
     #[cfg(unix)]
     #[test]

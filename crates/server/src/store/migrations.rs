@@ -1,20 +1,21 @@
-//! The migrations of the tables.
+//! The migrations of the database's tables.
 
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{AssertSqlSafe, SqlSafeStr as _};
 
-/// A migration: version, name, and statements with placeholders for the words of a dialect.
+/// A migration: its version, its name, and its statements, with placeholders for the words that
+/// depend on the dialect.
 type Step = (i64, &'static str, &'static str);
 
-/// The migrations of the tables. A released migration never changes; new changes need another
-/// migration.
+/// The migrations for both dialects. A released migration never changes; further changes to the
+/// tables need another migration.
 const MIGRATIONS: [Step; 3] = [
     (1, "shard", include_str!("migrations/0001_shard.sql")),
     (2, "writer epoch", include_str!("migrations/0002_writer_epoch.sql")),
     (7, "placements", include_str!("migrations/0007_placements.sql")),
 ];
 
-/// The migrations of PostgreSQL alone. Versions are unique in both lists.
+/// The migrations for PostgreSQL only. No version occurs twice in the two lists.
 const POSTGRES_MIGRATIONS: [Step; 4] = [
     (3, "commit", include_str!("migrations/0003_commit.sql")),
     (4, "lease", include_str!("migrations/0004_lease.sql")),
@@ -22,8 +23,8 @@ const POSTGRES_MIGRATIONS: [Step; 4] = [
     (6, "sessions", include_str!("migrations/0006_sessions.sql")),
 ];
 
-/// The words of a dialect, and its own migrations. SQLite has one integer type, and only `INTEGER`
-/// makes a primary key the row ID.
+/// A dialect's words, and its own migrations. SQLite has one integer type, and only `INTEGER` makes
+/// a primary key the row ID.
 pub(super) struct Dialect {
     words: [(&'static str, &'static str); 4],
     migrations: &'static [Step],
@@ -48,7 +49,7 @@ pub(super) const POSTGRES: Dialect = Dialect {
     migrations: &POSTGRES_MIGRATIONS,
 };
 
-/// All migrations of a dialect.
+/// All migrations for a dialect.
 pub(super) fn migrations(dialect: &Dialect) -> Migrator {
     let migration = |&(version, about, sql): &Step| {
         let words = dialect.words.iter();
@@ -65,7 +66,7 @@ pub(super) fn migrations(dialect: &Dialect) -> Migrator {
 mod tests {
     use super::*;
 
-    /// Databases store the checksums of their migrations, and cannot be opened with others.
+    /// A database stores the checksums of its migrations, and it cannot be opened if they differ.
     #[test]
     fn migrations_never_change() {
         let sqlite = [

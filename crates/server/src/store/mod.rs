@@ -1,26 +1,27 @@
 //! Databases for the persistent data of servers: accounts, characters, vault nodes, scores.
 //!
 //! All access to the database goes through [`Ledger`], or through [`Store`] for a world with a
-//! vault. The caller keeps its own index in memory and is the only writer. It stages [`Change`]s
+//! vault. The caller keeps its own index in memory and is the only writer. It collects [`Change`]s
 //! and commits them in *batches*, one transaction each: a committed batch survives any later
 //! failure, and a failed one leaves nothing behind.
 //!
 //! # One writer at a time
 //!
-//! A writer first [claims](Ledger::claim) the database. Each claim gets a new *epoch*, and every
+//! A writer first [claims](Ledger::claim) the database. Each claim starts a new *epoch*, and every
 //! batch has a number. The database stores both and accepts only the next batch of the latest
-//! epoch. So a writer whose commit was interrupted can ask whether it took effect
+//! epoch. So a writer whose commit was interrupted can ask whether the commit took effect
 //! ([`Ledger::position`]), and a writer that lost the database to another process learns this from
-//! its next commit, before it acknowledges anything: [`StoreError::Overtaken`] is final. The number
-//! of the batch alone would not suffice, because another process may have committed exactly one.
+//! its next commit, before it acknowledges anything: [`StoreError::Overtaken`] is final. The batch
+//! number alone would not be enough, because another process may have committed exactly one batch.
 //!
-//! A new epoch is the highest so far plus 1, or the current Unix time if that is higher. So a backup
-//! that was restored does not get epochs of the database that it replaces: a process that still
-//! believes in its claim on the lost database cannot commit to the restored one.
+//! A new epoch is the highest so far plus 1, or the current Unix time if that is higher. So a
+//! restored backup does not reuse epochs of the database that it replaces, and a process that still
+//! relies on its claim on the lost database cannot commit to the restored one.
 //!
-//! On PostgreSQL, a claim also takes an advisory lock. It protects nothing, but it refuses a second
-//! process when it starts, and names the first one ([`StoreError::InUse`]). On SQLite, the
-//! [`lock`] on the directory and the database in it does this.
+//! On PostgreSQL, a claim also takes an advisory lock. This lock protects nothing, but it makes a
+//! second process fail when it starts, with an error that names the first one
+//! ([`StoreError::InUse`]). On SQLite, the [`lock`] on the directory and the database in it does
+//! the same.
 //!
 //! | module | content |
 //! | --- | --- |
@@ -32,7 +33,7 @@
 //! | [`seal`] | the server's key, with which secrets are sealed |
 //!
 //! A server without a vault uses only settings, accounts and characters. A character is a blob that
-//! only its own server can decode.
+//! only its own kind of server can decode.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -67,16 +68,17 @@ mod sql;
 pub use copy::{CopiedRows, CopyError};
 pub use sql::{PostgresStore, SqliteStore};
 
-/// The future of a request to a store.
+/// The future that a request to a store returns.
 pub type Pending<'s, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 's>>;
 
 /// The parts of a database that every server needs: settings, accounts and characters.
 pub trait Ledger: Send + Sync + 'static {
-    /// Makes the caller the only writer, in a new epoch. Commits of earlier epochs fail from now
-    /// on.
+    /// Makes the caller the only writer, in a new epoch. From then on, commits of earlier epochs
+    /// fail.
     ///
-    /// Claim before reading: afterwards nobody else can change the data. Fails with
-    /// [`StoreError::InUse`] while another process holds the database, if the database can tell.
+    /// Claim the database before reading it: after the claim, nobody else can change the data.
+    /// Fails with [`StoreError::InUse`] while another process holds the database, if the database
+    /// can detect this.
     fn claim(&self) -> Pending<'_, Position>;
 
     /// Commits the batch that follows `after`: all of its changes, durably, or none.
@@ -85,12 +87,12 @@ pub trait Ledger: Send + Sync + 'static {
     /// batch may have taken effect: ask [`Ledger::position`].
     ///
     /// # Errors
-    /// [`StoreError::Overtaken`] when the database is no longer at `after`. Nothing was committed
-    /// then, and nothing of this epoch ever will be.
+    /// [`StoreError::Overtaken`] if the database is no longer at `after`. In that case, nothing was
+    /// committed, and nothing of this epoch ever will be.
     fn commit(&self, after: Position, changes: Arc<Changes>) -> Pending<'_, ()>;
 
-    /// The epoch and the last committed batch, and the process that claimed this epoch. Waits for a
-    /// commit in progress, so the answer is final.
+    /// The epoch and the last committed batch, and the process that claimed this epoch. If a commit
+    /// is in progress, this waits for it, so the answer is final.
     fn position(&self) -> Pending<'_, (Position, String)>;
 
     /// All settings.
@@ -127,8 +129,8 @@ pub trait Store: Ledger {
 /// A point in the history of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The latest claim: higher than all earlier ones, and at least the Unix time of the claim by
-    /// the database's clock. 0 if nobody has claimed the database yet.
+    /// The number of the latest claim: higher than all earlier ones, and at least the Unix time of
+    /// the claim according to the database's clock. 0 if nobody has claimed the database yet.
     pub epoch: u64,
     /// The last committed batch, counted from 1 over all epochs.
     pub batch: u64,
@@ -148,7 +150,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// Opens a database and migrates its tables: PostgreSQL if there is a `postgres://` URL, or else
+/// Opens a database and migrates its tables: PostgreSQL if there is a `postgres://` URL, otherwise
 /// SQLite in a file. All servers have the same tables; unused ones stay empty. Fails with
 /// [`StoreError::Url`] for any other URL.
 pub async fn open(file: PathBuf, url: Option<&str>) -> Result<Arc<dyn Store>, StoreError> {
@@ -158,18 +160,18 @@ pub async fn open(file: PathBuf, url: Option<&str>) -> Result<Arc<dyn Store>, St
         Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
             Ok(Arc::new(PostgresStore::open(url, writer).await?))
         }
-        // The URL may hold a password.
+        // The URL may contain a password.
         Some(_) => Err(StoreError::Url),
     }
 }
 
-/// Opens the database of a `postgres://` URL, for the process that uses a directory. Other processes
-/// may use it, too.
+/// Opens the database at a `postgres://` URL for the process that uses a directory. Other processes
+/// may use the database, too.
 pub(crate) async fn open_shared(folder: &Path, url: &str) -> Result<PostgresStore, StoreError> {
     PostgresStore::open(url, writer_name(folder)).await
 }
 
-/// The name of this process for others: `process 4242 on host`.
+/// The name by which others know this process: `process 4242 on host`.
 fn process_name() -> String {
     process_on_this_host(std::process::id().into())
 }
@@ -180,7 +182,7 @@ fn process_on_this_host(id: i64) -> String {
     format!("process {id} on {host}")
 }
 
-/// The name of this process for others, with its directory: `process 4242 on host, folder
+/// The name by which others know this process, with its directory: `process 4242 on host, folder
 /// /srv/shard`.
 pub(crate) fn writer_name(folder: &Path) -> String {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
@@ -196,7 +198,7 @@ pub enum StoreError {
     /// Another process holds the database.
     #[error("the database is in use by {holder}; stop that process first")]
     InUse {
-        /// The process, as the database knows it.
+        /// The name by which the database knows the process.
         holder: String,
     },
     /// A SQLite database's file has hard links. SQLite keeps the latest changes in a file beside
@@ -208,29 +210,31 @@ pub enum StoreError {
     Linked {
         /// One of the names.
         file: PathBuf,
-        /// How many there are.
+        /// The number of names.
         names: u64,
     },
-    /// Another writer has since claimed the database. Final: this writer can never commit again.
+    /// Another writer has since claimed the database. This is final: this writer can never commit
+    /// again.
     #[error(
         "the database was taken over by {writer} (this process was at {expected}, the database is at \
         {found}); this process can no longer save anything and must exit"
     )]
     Overtaken {
-        /// The position at which this writer believed the database to be.
+        /// The position that this writer expected.
         expected: Position,
-        /// The position at which it is.
+        /// The database's actual position.
         found: Position,
-        /// The process that claimed it last.
+        /// The process that last claimed the database.
         writer: String,
     },
-    /// The process has not renewed its lease for so long that a standby may have taken over. Final.
+    /// The process has not renewed its lease for so long that a standby may have taken over. This
+    /// is final.
     #[error(
         "this process has lost its lease on the database ({0}), and another process may have taken \
         over; it must exit"
     )]
     LeaseLost(String),
-    /// The SQLite database of a server that had one is missing.
+    /// The server has had a SQLite database, which is now missing.
     #[error(
         "{}: the database is missing; restore it or, to start with an empty one, also remove {}, \
         which only encrypts the passwords in the missing database", file.display(), key.display()
@@ -238,7 +242,7 @@ pub enum StoreError {
     Lost {
         /// The database.
         file: PathBuf,
-        /// The key that its passwords are sealed with.
+        /// The key that seals its passwords.
         key: PathBuf,
     },
     /// The configuration, which named the database, is missing.
@@ -250,13 +254,13 @@ pub enum StoreError {
     ConfigLost {
         /// The configuration.
         config: PathBuf,
-        /// The key that the passwords in the database are sealed with.
+        /// The key that seals the passwords in the database.
         key: PathBuf,
     },
-    /// A row that no server would have written.
+    /// The database contains a row that no server would have written.
     #[error("the database is damaged: {0}")]
     Damaged(String),
-    /// The URL of an unsupported database.
+    /// The URL names an unsupported kind of database.
     #[error("the URL of a database must start with postgres://")]
     Url,
     /// The tables could not be created or migrated.
@@ -265,7 +269,7 @@ pub enum StoreError {
     /// A PostgreSQL server cannot be reached, or refuses the connection.
     #[error("cannot connect to the database at {place}: {problem}")]
     Connect {
-        /// Its socket, or its host and port.
+        /// The server's socket, or its host and port.
         place: String,
         /// The reason.
         problem: String,
@@ -276,7 +280,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// [`Overtaken`](Self::Overtaken), by the process that claimed the database's current epoch.
+    /// [`Overtaken`](Self::Overtaken) by the process that claimed the database's current epoch.
     pub(crate) fn overtaken(expected: Position, found: Position, writer: String) -> Self {
         // Without a new claim, the name would be this process's own.
         let writer = match found.epoch == expected.epoch {
@@ -296,10 +300,10 @@ impl From<sqlx::Error> for StoreError {
     }
 }
 
-/// A named value of a server.
+/// A server's named value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingRow {
-    /// The name, with the server's as a prefix: `uru.next-node`.
+    /// The name, prefixed with the kind of server: `uru.next-node`.
     pub name: String,
     /// The value, in the server's own format.
     pub value: Vec<u8>,
@@ -310,7 +314,7 @@ pub struct SettingRow {
 pub struct AccountRow {
     /// Its permanent number.
     pub id: [u8; 16],
-    /// The name, in its owner's spelling.
+    /// The name, spelled as its owner spells it.
     pub name: String,
     /// The unique form of the name for lookups.
     pub folded: String,
@@ -318,7 +322,8 @@ pub struct AccountRow {
     pub flags: u32,
     /// The time of its creation, in Unix seconds.
     pub created: u32,
-    /// The data for checking its password, sealed; see [`seal`]. Empty without a password.
+    /// The data for checking its password, sealed; see [`seal`]. Empty if the account has no
+    /// password.
     pub secret: Vec<u8>,
 }
 
@@ -331,18 +336,18 @@ impl fmt::Debug for AccountRow {
     }
 }
 
-/// A character of an account.
+/// An account's character.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CharacterRow {
     /// Its permanent number.
     pub id: u32,
-    /// The account it belongs to.
+    /// The account to which it belongs.
     pub account: [u8; 16],
     /// Its name.
     pub name: String,
     /// The time of its creation, in Unix seconds.
     pub created: u32,
-    /// All other data, in its server's own format.
+    /// All other data, in the server's own format.
     pub data: Vec<u8>,
 }
 
@@ -390,9 +395,9 @@ pub struct ScoreRow {
 /// A client's session, which another process can continue.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionRow {
-    /// The number of its connection.
+    /// The number of the session's connection.
     pub connection: u64,
-    /// All other data, in its server's own format. It may include secrets.
+    /// All other data, in the server's own format. It may include secrets.
     pub data: Vec<u8>,
 }
 
@@ -451,7 +456,7 @@ pub enum Change {
     DeletePlacement(u32),
 }
 
-/// The row that a change is about.
+/// The row that a change affects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// A setting.
@@ -472,7 +477,7 @@ pub enum Key {
     Placement(u32),
 }
 
-/// The changes of a batch: the latest one of each row.
+/// The changes in a batch: the latest change to each row.
 pub type Changes = BTreeMap<Key, Change>;
 
 impl Change {
@@ -491,7 +496,7 @@ impl Change {
         )
     }
 
-    /// The row that this change is about.
+    /// The row that this change affects.
     #[must_use]
     pub fn key(&self) -> Key {
         match self {

@@ -1,4 +1,4 @@
-//! Decides which failures of a database are worth a line in the log.
+//! Decides which failures of a database are worth logging.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::StoreError;
 
 /// How long after a log line a different reason is worth another line. While a database restarts,
-/// each of its failures has a different reason.
+/// each failure has a different reason.
 const SETTLED_AFTER: Duration = Duration::from_secs(5);
 
 /// The failures of a database since it last answered.
@@ -15,8 +15,9 @@ const SETTLED_AFTER: Duration = Duration::from_secs(5);
 pub(crate) struct Outage(Option<(Instant, String)>);
 
 impl Outage {
-    /// Adds a failure. Returns whether it must be logged: it is the first one, or the reason has
-    /// changed for good, as after a restart of a database in which a password was changed.
+    /// Records a failure. Returns whether it must be logged: whether it is the first one, or the
+    /// reason has changed for good, for example because a database restarted with a different
+    /// password.
     pub(crate) fn is_news(&mut self, error: &StoreError) -> bool {
         let (reason, now) = (error.to_string(), Instant::now());
         let is_known = self.0.as_ref().is_some_and(|(logged, known)| {

@@ -1,4 +1,4 @@
-//! When to test a database that refused changes. The only conclusive test is a commit by its
+//! Schedules tests of a database that refused changes. The only conclusive test is a commit by its
 //! writer, even an empty one: only a commit checks that no other process has taken over.
 
 use std::future::pending;
@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// The shortest and the longest delay before the next test. It doubles with each failed commit.
+/// The minimum and the maximum delay before the next test. The delay doubles with each failed
+/// commit.
 const DELAYS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 
-/// When to test the database next. Nothing is scheduled while it works.
+/// When to test the database next. While it works, no test is scheduled.
 #[derive(Debug)]
 pub(crate) struct Probe {
     next: Option<(Instant, Duration)>,
@@ -18,8 +19,8 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// Tests a database. If it is shared, the delay does not grow: until a test succeeds, load
-    /// balancers do not send clients to any process.
+    /// Schedules tests of a database. If processes share the database, the delay does not grow:
+    /// until a test succeeds, load balancers do not send clients to any process.
     pub(crate) fn new(is_shared: bool) -> Self {
         let [first, most] = DELAYS;
         Self { next: None, most: if is_shared { first } else { most } }
@@ -41,7 +42,7 @@ impl Probe {
         self.next.is_some_and(|(due, _)| due <= Instant::now())
     }
 
-    /// Waits until the scheduled test is due, or forever if none is scheduled.
+    /// Waits until the scheduled test is due; waits forever if none is scheduled.
     pub(crate) async fn due(&self) {
         match self.next {
             Some((due, _)) => sleep_until(due).await,

@@ -40,7 +40,7 @@ pub enum KeyError {
     File {
         /// The file.
         file: PathBuf,
-        /// The system's error.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The file does not contain a key.
@@ -52,7 +52,7 @@ pub enum KeyError {
     Open {
         /// The file.
         file: PathBuf,
-        /// Its mode.
+        /// The file's mode.
         mode: u32,
     },
 }
@@ -95,14 +95,14 @@ impl ServerKey {
         Self(Aes256Gcm::new(&(*key).into()))
     }
 
-    /// Encrypts a secret. `nonce` must be random and never be reused. `holder` identifies the
-    /// owner, which prevents moving a secret to another account in the database.
+    /// Encrypts a secret. `nonce` must be random and must never be reused. `holder` identifies the
+    /// owner, so that nobody can move a secret to another account in the database.
     #[must_use]
     pub fn seal(&self, holder: &[u8], secret: &[u8], nonce: [u8; NONCE_BYTES]) -> Vec<u8> {
         let mut sealed = nonce.to_vec();
         let payload = Payload { msg: secret, aad: holder };
-        // Encryption fails only if the secret has many gigabytes. The empty result can then never
-        // be opened.
+        // Encryption fails only if the secret has many gigabytes. In that case, the result is
+        // empty, and nothing can decrypt it.
         sealed.extend(self.0.encrypt(&nonce.into(), payload).unwrap_or_default());
         sealed
     }
@@ -142,7 +142,7 @@ fn create(file: &Path, key: &[u8; KEY_BYTES]) -> io::Result<()> {
     Ok(())
 }
 
-/// Refuses a file with a secret that others can read.
+/// Refuses a file that contains a secret but that others can read.
 #[cfg(unix)]
 pub(crate) fn check_mode(open: &File, file: &Path) -> Result<(), KeyError> {
     use std::os::unix::fs::PermissionsExt as _;

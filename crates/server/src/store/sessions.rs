@@ -1,4 +1,4 @@
-//! Sessions of a database: their settings, and what happens to them after a failure.
+//! Database sessions: their settings, and how they are handled after a failure.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use super::StoreError;
 /// How long to wait for a connection or for another transaction.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// PostgreSQL ends transactions that this process does not continue, because it is stopped or cannot
-/// be reached: otherwise the next writer would have to wait for it.
+/// PostgreSQL ends transactions that this process does not continue because it is suspended or
+/// unreachable. Otherwise, the next writer would have to wait for it.
 pub(super) const SESSION_LIMITS: &str =
     "SET idle_in_transaction_session_timeout = '5s'; SET tcp_user_timeout = '5s'";
-/// How long PostgreSQL may take for a batch that is sent at once: somewhat longer than the vault
-/// waits for it.
+/// How long PostgreSQL may take for a batch that is sent at once. This is somewhat longer than the
+/// vault waits for the result.
 pub(super) const COMMIT_LIMITS: &str = "SET statement_timeout = '15s'; SET tcp_user_timeout = '5s'";
-/// A beat that is lost with the database's last transactions does no harm, so it need not wait for
-/// the disk.
+/// It does no harm if a beat is lost together with the database's last transactions, so a beat does
+/// not need to wait for the disk.
 pub(super) const BEAT_SETTINGS: &str = "SET statement_timeout = '2s'; SET tcp_user_timeout = '5s'; \
     SET synchronous_commit = off";
 
@@ -28,14 +28,15 @@ pub(super) fn sessions(most: u32, settings: &'static str) -> PgPoolOptions {
     let pool = PgPoolOptions::new().max_connections(most).acquire_timeout(PATIENCE);
     pool.after_connect(move |connection, _| {
         Box::pin(async move {
-            // Older servers lack some of them. They only matter when something fails.
+            // Older versions of PostgreSQL lack some of these settings. The settings only matter
+            // when something fails.
             let _ = sqlx::raw_sql(settings).execute(connection).await;
             Ok(())
         })
     })
 }
 
-/// A pooled connection that returns to the pool only after a successful transaction. Otherwise its
+/// A pooled connection that returns to the pool only after a successful transaction. Otherwise, its
 /// state is uncertain: it is closed, and the pool opens another one.
 pub(super) struct Lent<D: Database>(Option<PoolConnection<D>>);
 

@@ -26,15 +26,15 @@ const LOOKING: &str = "SELECT coalesce(application_name, ''), host(client_addr),
     extract(epoch FROM backend_start)::bigint FROM pg_stat_activity \
     WHERE datname = current_database() AND usename = current_user AND query = $1 \
     AND state_change > clock_timestamp() - interval '2 s' ORDER BY backend_start, pid";
-/// A lease that was given up stays given up, even if a renewal was still in progress.
+/// Once a lease has been given up, it stays given up, even if a renewal was still in progress.
 const RENEW: &str = "UPDATE lease SET beat = beat + 1 \
     WHERE epoch = $1 AND beat >= 0 AND EXISTS (SELECT FROM shard WHERE epoch = $1)";
 const RESIGN: &str = "UPDATE lease SET beat = $2 WHERE epoch = $1";
 
 /// Locks the row, so that only one of several standbys takes over.
 const STILL_SEEN: &str = "UPDATE lease SET beat = beat WHERE epoch = $1 AND beat = $2";
-/// Ends sessions that hold the advisory lock, or are committing a batch. They need the same
-/// database user.
+/// Ends sessions that hold the advisory lock or are committing a batch. This requires that they
+/// have the same database user.
 const END_SESSIONS: &str = "SELECT pg_terminate_backend(pid) FROM (SELECT DISTINCT pid \
     FROM pg_locks WHERE pid <> pg_backend_pid() AND granted \
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) \
@@ -42,7 +42,7 @@ const END_SESSIONS: &str = "SELECT pg_terminate_backend(pid) FROM (SELECT DISTIN
     AND objid = 'shard'::regclass::oid AND objsubid = 1) \
     OR (locktype = 'relation' AND relation = 'shard'::regclass::oid \
     AND mode IN ('RowExclusiveLock', 'RowShareLock')))) AS holders";
-/// As a claim without a lease; see [`super::sql`].
+/// As in a claim without a lease; see [`super::sql`].
 const CLAIM_NEXT: &str = "UPDATE shard SET writer = $2, \
     epoch = greatest(epoch + 1, extract(epoch FROM clock_timestamp())::bigint) \
     WHERE epoch = $1 RETURNING epoch, last_batch";
@@ -133,7 +133,8 @@ impl SharedStore for PostgresStore {
     fn changes_after(&self, batch: u64) -> Pending<'_, Option<(u64, Changes)>> {
         Box::pin(async move {
             let mut lent = Lent::from(&self.pool).await?;
-            // One snapshot: the rows are as the last of these batches left them.
+            // Read from one snapshot, so that the rows are in the state after the last of these
+            // batches.
             let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
             let mut snapshot = lent.connection()?.begin_with(begin).await?;
             let found = changes_in(&mut snapshot, batch).await?;
@@ -170,7 +171,7 @@ impl PostgresStore {
     }
 }
 
-/// The rows that batches after `batch` changed, in a snapshot.
+/// The rows in a snapshot that batches after `batch` changed.
 async fn changes_in(
     snapshot: &mut PgConnection,
     batch: u64,
@@ -222,7 +223,7 @@ impl ChangedRows {
         self.scores.extend(scores);
     }
 
-    /// Reads the rows. Those that no longer exist were deleted.
+    /// Reads the rows. Rows that no longer exist were deleted.
     async fn read(self, snapshot: &mut PgConnection) -> Result<Changes, StoreError> {
         let mut changes = Changes::new();
         let mut put = |change: Change| changes.insert(change.key(), change);

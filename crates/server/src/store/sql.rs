@@ -1,6 +1,6 @@
-//! The store on SQL databases. Both databases use the same statements; they differ in how a
-//! transaction begins, how the position is read, and how a batch is committed: PostgreSQL gets most
-//! batches as one statement.
+//! The store in SQL databases. Both kinds of database use the same statements; they differ in how a
+//! transaction begins, how the position is read, and how a batch is committed: PostgreSQL receives
+//! most batches as one statement.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,8 +30,8 @@ use super::{
 };
 use crate::folder::private_file;
 
-/// The numbers of nodes that one statement reads. Shorter lists are padded with the last number, so
-/// that there are only a few prepared statements.
+/// The possible lengths of the list of nodes that one statement reads. Shorter lists are padded
+/// with their last node number, so that there are only a few prepared statements.
 const NODES_AT_ONCE: [usize; 3] = [1, 8, 64];
 
 /// How long to look for the reason why a pool has no connection.
@@ -41,14 +41,14 @@ const MOMENT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct SqliteStore {
     pool: Pool<Sqlite>,
-    /// The name of this process in the database.
+    /// The name by which the database knows this process.
     writer: String,
 }
 
 impl SqliteStore {
     /// Opens the file and creates it if it is missing. `writer` names this process to others.
     pub async fn open(file: &Path, writer: String) -> Result<Self, StoreError> {
-        // SQLite gives its other files the same mode.
+        // SQLite gives the same mode to its other files.
         private_file(file).map_err(|error| StoreError::Database(error.into()))?;
         let options = SqliteConnectOptions::new()
             .filename(file)
@@ -107,14 +107,14 @@ impl PostgresStore {
     pub async fn open(url: &str, writer: String) -> Result<Self, StoreError> {
         let options: PgConnectOptions = url.parse()?;
         let options = options.disable_statement_logging();
-        // The name is for administrators of the database, and for the list of standbys.
+        // The name is for database administrators and for the list of standbys.
         let options = match options.get_application_name() {
             Some(_) => options,
             None => options.application_name(&process_name()),
         };
-        // A pool would not say why it cannot connect.
+        // A pool would not report why it cannot connect.
         connect(&options).await?.close().await?;
-        // Otherwise every start would log the notice that the migrations table exists.
+        // Otherwise, every start would log a notice that the migrations table exists.
         let quiet = sessions(1, "SET client_min_messages = warning");
         let quiet = quiet.connect_with(options.clone()).await?;
         migrations(&POSTGRES).run(&quiet).await?;
@@ -130,8 +130,8 @@ impl PostgresStore {
             return self.commit_rows(after, changes).await;
         };
         let mut lent = self.lend(&self.commits).await?;
-        // One statement is one transaction. It is complete, with its deferred constraints, only
-        // when everything that PostgreSQL answers has been read.
+        // One statement is one transaction. It is complete, including its deferred constraints,
+        // only once PostgreSQL's whole answer has been read.
         match columns.commit(after).execute(lent.connection()?).await {
             Ok(_) => {
                 lent.give_back();
@@ -144,8 +144,8 @@ impl PostgresStore {
         }
     }
 
-    /// Takes a connection from a pool. If none is free in time, the error says why, if that can be
-    /// found out.
+    /// Takes a connection from a pool. If none is free in time, the error states the reason if it
+    /// can be determined.
     async fn lend(&self, pool: &Pool<Postgres>) -> Result<Lent<Postgres>, StoreError> {
         match Lent::from(pool).await {
             Err(StoreError::Timeout) => match timeout(MOMENT, connect(&self.options)).await {
@@ -178,7 +178,7 @@ impl PostgresStore {
 fn select_nodes(count: usize) -> SqlStr {
     let places: Vec<_> = (1..=count).map(|number| format!("${number}")).collect();
     let list = places.join(", ");
-    // The statement contains only the numbers of parameters.
+    // The statement contains no data, only the numbers of parameters.
     let sql = format!("SELECT id, kind, data FROM nodes WHERE id IN ({list})");
     AssertSqlSafe(sql).into_sql_str()
 }
@@ -210,7 +210,7 @@ const PUT_PLACEMENT: &str = "INSERT INTO placements (number, data) VALUES ($1, $
 const NEXT_BATCH: &str =
     "UPDATE shard SET last_batch = last_batch + 1 WHERE epoch = $1 AND last_batch = $2";
 
-/// A method that reads a whole table.
+/// Defines a method that reads a whole table.
 macro_rules! rows {
     ($name:ident, $row:ty, $convert:ident, $sql:literal) => {
         fn $name(&self) -> Pending<'_, Vec<$row>> {
@@ -222,8 +222,8 @@ macro_rules! rows {
     };
 }
 
-/// The code of both stores. It is a macro because the types of their statements have nothing in
-/// common.
+/// The code that both stores share. It is a macro because the types of their statements have
+/// nothing in common.
 macro_rules! sql_store {
     ($store:ident, $database:ty, begin $begin:literal, claim with $claim:literal,
         read the position with $position:literal) => {
@@ -270,10 +270,11 @@ macro_rules! sql_store {
             ) -> Result<(), StoreError> {
                 let mut transaction = connection.begin_with($begin).await?;
                 let connection = &mut *transaction;
-                // Deletions first, because a new row may reuse the unique name of a deleted one.
+                // Delete rows first, because a new row may reuse the unique name of a deleted one.
                 let (gone, new): (Vec<_>, Vec<_>) =
                     changes.values().partition(|change| change.is_deletion());
-                // The fence: another writer's claim changed the epoch in this very row.
+                // This is the fence: if another writer has claimed the database, it has changed the
+                // epoch in this very row.
                 let fence = sqlx::query(NEXT_BATCH)
                     .bind(after.epoch.cast_signed())
                     .bind(after.batch.cast_signed())
@@ -355,7 +356,7 @@ macro_rules! sql_store {
                 Ok(())
             }
 
-            /// The error of a batch that does not follow the database's position.
+            /// The error for a batch that does not directly follow the database's position.
             async fn overtaken(&self, expected: Position) -> StoreError {
                 match self.read_position().await {
                     Ok((found, writer)) => StoreError::overtaken(expected, found, writer),
@@ -467,8 +468,8 @@ macro_rules! sql_store {
 }
 
 // An immediate transaction waits for the current writer; a deferred one would read an older state.
-// A new epoch is at least the current Unix time, because a restored backup must not give out epochs
-// again that the lost database gave to other processes.
+// A new epoch is at least the current Unix time, so that a restored backup does not reuse epochs
+// that the lost database assigned to other processes.
 sql_store!(SqliteStore, Sqlite, begin "BEGIN IMMEDIATE",
     claim with "UPDATE shard SET writer = $1,
         epoch = max(epoch + 1, CAST(strftime('%s', 'now') AS INTEGER)) RETURNING epoch, last_batch",
@@ -488,7 +489,7 @@ mod tests {
         Arc::new(ids.map(node).map(|change| (change.key(), change)).collect())
     }
 
-    /// Asks for the position until there is an answer, as the vault does.
+    /// Asks for the position until an answer arrives, as the vault does.
     async fn last(store: &SqliteStore) -> Position {
         loop {
             match store.position().await {
@@ -505,7 +506,7 @@ mod tests {
         let store = SqliteStore::open(&file, String::new()).await.unwrap();
         let mut at = store.claim().await.unwrap();
         store.commit(at, nodes(1..10)).await.unwrap();
-        // Connections that are open now believe that the disk is full.
+        // For connections that are open now, the disk appears to be full.
         let mut first = store.pool.acquire().await.unwrap();
         let mut second = store.pool.acquire().await.unwrap();
         for connection in [&mut first, &mut second] {

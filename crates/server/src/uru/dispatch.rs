@@ -30,7 +30,8 @@ impl Accept for Dispatcher {
     fn accept(&self, peer: Peer, now: Duration) -> (Connection, Client) {
         let mut seed = [0; 7];
         if let Err(error) = getrandom::fill(&mut seed) {
-            // Ends only this connection. Without random numbers its key would be predictable.
+            // The panic ends only this connection. Without random numbers, its key would be
+            // predictable.
             panic!("cannot get random numbers: {error}");
         }
         let connection = Connection::server(self.0.server(), seed, now);
@@ -75,7 +76,7 @@ impl Client {
             }
             return Flow::Break(());
         }
-        // Players still come to the ages that run here.
+        // Players may still come to the ages that run here.
         if service != Service::Game && shared.is_draining() {
             tracing::debug!(%address, "connection closed: this node is being drained");
             return Flow::Break(());
@@ -126,13 +127,13 @@ impl Client {
             (Serving::Game(game), Some(Message::GameClient(message))) => {
                 game.message(message, sender).await
             }
-            // Packets of the connection's setup.
+            // Packets that set up the connection.
             _ => Flow::Continue(()),
         }
     }
 }
 
-/// The role of processes that have a service.
+/// The role that a process needs for this service.
 fn role(service: Service) -> Role {
     match service {
         Service::Game => Role::Age,
@@ -145,9 +146,10 @@ fn role(service: Service) -> Role {
 pub(super) enum Notice {
     /// An event for an auth connection.
     Auth(AuthEvent),
-    /// The age of a game connection has messages for it, or closes it.
+    /// The age that a game connection belongs to has messages for the client, or closes the
+    /// connection.
     Age,
-    /// An operator wants this process to be without clients.
+    /// An operator is draining this process of clients.
     Draining,
 }
 
@@ -195,7 +197,7 @@ impl Application<Connection> for Client {
             }
             (Notice::Age, Serving::Game(game)) => game.notice(),
             (Notice::Draining, serving) => {
-                // Its client continues the session at another front.
+                // The client continues its session at another front.
                 if let Serving::Auth(auth) = mem::replace(serving, Serving::Setup) {
                     auth.lost();
                 }
@@ -224,7 +226,7 @@ impl Application<Connection> for Client {
     }
 
     async fn stopping(&mut self, sender: &mut Sender) {
-        // Otherwise clients would not try to continue their sessions at the next process.
+        // Otherwise, clients would not try to continue their sessions at the next process.
         if let Serving::Auth(_) = self.serving
             && !self.shared.vault.keeps_sessions()
         {

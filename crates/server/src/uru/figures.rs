@@ -15,9 +15,10 @@ use crate::page::unix;
 #[derive(Debug)]
 pub(super) struct Figures {
     started: Instant,
-    /// Connections so far whose setup was completed, in the order of [`Service::ALL`].
+    /// The number of connections so far whose setup was completed, in the order of
+    /// [`Service::ALL`].
     established: [AtomicU64; Service::ALL.len()],
-    /// Connections that are open now, in the same order.
+    /// The number of connections that are open now, in the same order.
     open: [AtomicI64; Service::ALL.len()],
     /// Successful logins.
     pub(super) logins: AtomicU64,
@@ -25,17 +26,17 @@ pub(super) struct Figures {
     pub(super) logins_refused: AtomicU64,
     /// Sessions resumed after a lost connection.
     pub(super) returns: AtomicU64,
-    /// Limits on how often refused logins are logged.
+    /// Limits how often refused logins are logged.
     pub(super) refused_logins: LogLimiter,
-    /// Limits on how often refused clients and refused joins are logged.
+    /// Limits how often refused clients and refused joins are logged.
     pub(super) turned_away: LogLimiter,
-    /// Limits on how often connections closed by ages are logged.
+    /// Limits how often connections that ages close are logged.
     pub(super) sent_away: LogLimiter,
-    /// Limits on how often connections closed for lack of a vault are logged.
+    /// Limits how often connections that are closed for lack of a vault are logged.
     pub(super) unserved: LogLimiter,
 }
 
-/// The shortest interval between log lines that clients can cause at will.
+/// The minimum interval between log lines that clients can provoke at will.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 
 impl Default for Figures {
@@ -90,8 +91,7 @@ impl Figures {
         Open { figures: Arc::clone(self), service }
     }
 
-    /// All metrics. `state` has further metrics of the shard: names,
-    /// values, and help.
+    /// All metrics. `state` contains further metrics of the shard: names, values, and help texts.
     pub(super) fn prometheus(
         &self,
         counts: &Counts,

@@ -10,7 +10,7 @@ use worldwire_uru::message::gatekeeper::server::{
 
 use super::sent;
 
-/// Answers a request with the shard's address, which all services share.
+/// Replies to a request with the shard's address, which all services share.
 pub(super) fn answer(message: &ClientMessage<'_>, address: &str, sender: &mut Sender) -> Flow {
     let reply: ServerMessage<'_> = match message {
         ClientMessage::PingRequest(_) => return Flow::Continue(()),

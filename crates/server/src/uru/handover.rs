@@ -1,5 +1,5 @@
 //! A request that this process hand over the shard to a standby. It comes from an operator, or from
-//! a leader that is cut off from its nodes.
+//! this process itself if it is a leader that is cut off from its nodes.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl Handover {
 
     /// Waits until a handover is requested.
     pub(super) async fn requested(self) {
-        // The sender is part of this, so it cannot be gone.
+        // The sender is part of this value, so it cannot be gone.
         let _ = self.0.subscribe().wait_for(|requested| *requested).await;
     }
 }

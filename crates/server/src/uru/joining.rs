@@ -18,7 +18,7 @@ pub(super) async fn bus(folder: &Path, config: &ShardConfig) -> Result<Arc<dyn B
     Ok(Arc::new(Nats::connect(&cluster.bus, seed.as_deref(), roots.as_deref()).await?))
 }
 
-/// What a process shows to the other processes of its shard.
+/// The properties that a process shows to the other processes of its shard.
 pub(super) fn passports(folder: &Path, parts: &Parts, is_standby: bool) -> PassportOffice {
     let passport = Passport::of_process(folder, &parts.server.keys);
     let has_ages = parts.config.cluster.has(Role::Age);
@@ -26,7 +26,7 @@ pub(super) fn passports(folder: &Path, parts: &Parts, is_standby: bool) -> Passp
     PassportOffice::new(Passport { is_standby, ..passport }, files)
 }
 
-/// Refuses to lead a shard next to one that is led by another process.
+/// Refuses to lead a shard if another process on the bus already leads another shard.
 pub(super) fn not_led(
     other: Option<HeardLeader>,
     config: &ShardConfig,
@@ -47,7 +47,7 @@ pub(super) async fn vault_at_leader(
     Ok(Vault::elsewhere(link.await?, &rules))
 }
 
-/// What a node tells its leader about itself.
+/// The information that a node gives its leader about itself.
 pub(super) fn node_info(config: &ShardConfig) -> NodeInfo {
     let cluster = &config.cluster;
     NodeInfo {

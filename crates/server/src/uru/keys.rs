@@ -14,7 +14,7 @@ use worldwire_uru::file::secure::SecureKey;
 use super::config::{PORT, ShardConfig};
 use crate::folder::{reason, write_secret};
 
-/// The servers that have keys.
+/// The services that have keys.
 const KINDS: [ServerKind; 3] = [ServerKind::Gatekeeper, ServerKind::Auth, ServerKind::Game];
 
 /// Keys that cannot be used.
@@ -30,7 +30,7 @@ pub enum KeysError {
     /// A key is missing.
     #[error("has no {0} key; a shard needs gatekeeper, auth, game and droid keys")]
     Missing(&'static str),
-    /// The file has only the public half of a key.
+    /// The file contains only the public half of a key.
     #[error(
         "has only the public {0} key, as a client's server.ini does; a shard also needs its secret"
     )]
@@ -40,7 +40,7 @@ pub enum KeysError {
 /// Generates keys. Safe primes take a moment.
 #[must_use]
 pub fn generate(primes: PrimeKind) -> KeyRing {
-    // Panics if the system has no random numbers.
+    // Panics if the system cannot supply random numbers.
     let mut random = UnwrapErr(SysRng);
     let mut ring = KeyRing::new();
     for kind in KINDS {
@@ -72,7 +72,7 @@ pub fn load(file: &Path) -> Result<KeyRing, KeysError> {
 /// Writes keys to a new file that only its owner can read.
 ///
 /// # Errors
-/// Those of the file system, including an error if the file exists.
+/// The file system's errors, including one if the file exists.
 pub fn save(ring: &KeyRing, file: &Path) -> io::Result<()> {
     write_secret(file, ring.format(KeyFileFormat::Toml).as_bytes())
 }

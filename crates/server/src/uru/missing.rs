@@ -1,13 +1,13 @@
-//! Parts that are missing from a shard's data directory. Without a warning, operators would notice
-//! them only in the game.
+//! Finds parts that are missing from a shard's data directory. Without a warning, operators would
+//! notice this only in the game.
 
 use std::fs;
 use std::path::Path;
 
 use super::config::Role;
 
-/// What clients and ages need: where it is, the extension of its files, the consequence if there are
-/// none, and the processes that use it.
+/// A part that clients or ages need: where it is, the extension of its files, the consequence if
+/// there are none, and the processes that use it.
 const PARTS: [(&str, &str, &str, &[Role]); 4] = [
     (
         "secure/SDL",
@@ -25,8 +25,8 @@ const PARTS: [(&str, &str, &str, &[Role]); 4] = [
     ("files", "", "has no manifests: clients download nothing", &[Role::Front]),
 ];
 
-/// The parts that the data directory of a process with these roles lacks, in words. An unreadable
-/// directory counts as empty.
+/// A description of the parts that are missing from the data directory of a process with these
+/// roles. An unreadable directory counts as empty.
 pub(super) fn missing(data: &Path, roles: &[Role]) -> Vec<String> {
     let lacks = |(folder, extension, _, users): &(&str, &str, &str, &[Role])| {
         if !users.iter().any(|user| roles.contains(user)) {

@@ -23,12 +23,12 @@
 //! * [`vault`]: all persistent data: accounts, players, nodes, ages and scores;
 //! * [`migration`]: importing shards from other servers, and exporting to them;
 //! * [`admin`]: administration, whether the shard is running or not;
-//! * `hosts`: where ages run; `game`: the running ages with their small games, and the [`Outbox`]
-//!   of each client;
-//! * `status`: the status page; `figures`: metrics; `own_process`: what this process is, for operators;
-//! * [`Standby`]: a process that takes over a shard when the process that serves it fails, or hands
-//!   it over: [`Handover`];
-//!   `cluster`: several processes that serve clients of one shard.
+//! * `hosts`: the numbers and addresses of ages; `game`: the running ages with their small games,
+//!   and the [`Outbox`] of each client;
+//! * `status`: the status page; `figures`: metrics; `own_process`: this process, described for
+//!   operators;
+//! * [`Standby`]: a process that takes over a shard when the process that serves it fails or hands
+//!   it over ([`Handover`]); `cluster`: several processes that serve clients of one shard.
 
 pub mod admin;
 pub mod auth;
@@ -110,7 +110,7 @@ pub enum ShardError {
     /// The servers' keys cannot be used.
     #[error("{}: {error}", path.display())]
     Keys {
-        /// Their file.
+        /// The key file.
         path: PathBuf,
         /// What is wrong with it.
         error: KeysError,
@@ -134,14 +134,14 @@ pub enum ShardError {
 /// A shard that is ready to be served.
 #[derive(Debug)]
 pub struct Shard {
-    /// As it was read.
+    /// The configuration as it was read.
     config: Arc<ShardConfig>,
     shared: Arc<Shared>,
     listener: tcp::Listener,
     status: Option<TcpListener>,
-    /// Answers operators; `None` at a node.
+    /// Handles operators' requests; `None` on a node.
     operators: Option<operators::Listener<Control>>,
-    /// Answers operators at a node, with the answers of the process that has the vault.
+    /// Handles operators' requests on a node, by passing them on to the process that has the vault.
     relay: Option<operators::Listener<Relay>>,
     /// The bus to other processes.
     bus: Option<Arc<dyn Bus>>,
@@ -157,7 +157,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Opens the shard in a directory and binds its ports. Missing files are created: the
+    /// Opens the shard in a directory and binds its ports. Creates whatever is missing: the
     /// directory, keys, a commented `shard.toml`, and directories for clients' files. On an error,
     /// nothing is left open.
     pub async fn open(folder: &Path) -> Result<Self, ShardError> {
@@ -192,11 +192,11 @@ impl Shard {
         let listener = client_port(&config).await?;
         let status = config.status_address().map_err(in_config::<ShardConfig>(folder))?;
         let status = listen_status(status).await?;
-        // This precedes the database's creation: if a first start is interrupted, the next one is a
-        // first start again.
+        // This comes before the creation of the database: if a first start is interrupted, the next
+        // one counts as a first start again.
         let parts = Parts::load(folder, config, primes, absent).await?;
         if absent.config {
-            // Written only after the ports are known to be free.
+            // Write the file only once the ports are known to be free.
             save(folder, &parts.config).await?;
         }
         let (store, key) = open_store(folder, &parts.config, &mut lock).await?;
@@ -218,7 +218,7 @@ impl Shard {
             return Err(StartError::Lacks(keys).into());
         }
         if config.cluster.has(Role::Age) {
-            // Without them, ages would behave differently here than in other processes.
+            // Without these files, ages would behave differently here than in other processes.
             let parts = ["ages", "secure/SDL"].map(|part| folder.join(&config.data).join(part));
             let lacking: Vec<_> = parts.into_iter().filter(|part| !part.exists()).collect();
             if !lacking.is_empty() {
@@ -265,7 +265,8 @@ impl Shard {
         })
     }
 
-    /// A shard that serves a vault at its ports. `watched` is its database, if standbys may watch it.
+    /// A shard that serves a vault on its ports. `watched` is its database, if standbys may watch
+    /// it.
     async fn assemble(
         folder: &Path,
         lock: FolderLock,
@@ -294,7 +295,7 @@ impl Shard {
             true => None,
             false => Some(or_close(bus(folder, &config).await, store).await?),
         };
-        // A standby has listened all the time.
+        // A standby has been listening all the time, so it does not need to check.
         if let Some(bus) = bus.as_ref().filter(|_| cluster.store.is_none()) {
             let (name, shard) = (&config.cluster.name, shared.vault.identity());
             let free = or_close(other_leader(&**bus, name, shard).await, store).await?;
@@ -372,7 +373,7 @@ impl Shard {
         self.handover.clone()
     }
 
-    /// The host and port that clients connect to.
+    /// The host and port to which clients connect.
     #[must_use]
     pub fn public_address(&self) -> (String, u16) {
         let config = self.bound();
@@ -386,7 +387,7 @@ impl Shard {
         self.bound().public_status()
     }
 
-    /// What the data directory lacks, in words for the operator.
+    /// A description, for the operator, of what is missing from the data directory.
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
         missing::missing(&self.data, &self.config().cluster.roles)
@@ -403,9 +404,8 @@ impl Shard {
     }
 
     /// Serves clients until the signal, then lets their connections end and closes the vault. Also
-    /// ends if another process takes over the database, or if this one should
-    /// [hand over](Self::handover) the shard. Connections and the vault are closed even
-    /// after an error.
+    /// stops if another process takes over the database, or if this process should [hand
+    /// over](Self::handover) the shard. Connections and the vault are closed even after an error.
     pub async fn serve(self, signal: Signal) -> Result<(), ServeError> {
         let Self { config, shared, listener, status, operators, relay, bus, process, .. } = self;
         let Self { leading, leader, handover, lock, .. } = self;
@@ -448,8 +448,8 @@ impl Shard {
             None
         });
         if leader.is_none() && vault.link().is_none() {
-            // These belong to nodes that this process led before. While they last, its ages could
-            // not be saved.
+            // These placements belong to nodes that this process led before. As long as they exist,
+            // its own ages cannot be saved.
             if let Err(error) = vault.end_all_placements().await {
                 tracing::warn!(?error, "cannot end the placements of ages");
             }
@@ -478,7 +478,8 @@ impl Shard {
         let lost = games.close().await;
         tasks.iter().for_each(JoinHandle::abort);
         if let (Some(link), Some(info)) = (vault.link(), info) {
-            // The leader must stop choosing this node. Otherwise it notices that nobody answers.
+            // Tell the leader to stop choosing this node. If this message is lost, the leader
+            // notices that nobody answers.
             let info = NodeInfo { runs_ages: false, ..info };
             link.report_ages(AgeReport::Info { info });
             if lost == 0 {
@@ -499,7 +500,7 @@ impl Shard {
     }
 }
 
-/// How long a node's last reports may take.
+/// How long sending a node's last reports may take.
 const GOODBYE: Duration = Duration::from_secs(1);
 /// The delay before a failed request of the shard itself is retried.
 const BACK_OFF: Duration = Duration::from_secs(1);
@@ -545,7 +546,7 @@ async fn client_port(config: &ShardConfig) -> Result<tcp::Listener, StartError> 
     Ok(listener.trusting(&config.trusted_proxies))
 }
 
-/// The configuration, with the ports that the system chose where it says 0.
+/// The configuration, in which each port 0 is replaced by the port that the system chose.
 fn bound(
     config: &ShardConfig,
     listener: &tcp::Listener,

@@ -1,4 +1,4 @@
-//! What this process of a shard is, for operators.
+//! This process of a shard, described for operators.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::figures::Figures;
 use super::game::Games;
 use super::vault::Vault;
 
-/// How often the leader hears of changes.
+/// How often changes are reported to the leader.
 const DESCRIBE_EVERY: Duration = Duration::from_secs(1);
 
 /// This process. Cheap to clone.
@@ -33,12 +33,12 @@ impl OwnProcess {
         Self { node, roles, address: config.host().into(), has_bus, figures, games }
     }
 
-    /// Its name in the cluster.
+    /// The process's name in the cluster.
     pub(super) fn node(&self) -> &str {
         &self.node
     }
 
-    /// Tells the leader what it does, if the vault is the leader's.
+    /// Tells the leader what this process does, if it uses the leader's vault.
     pub(super) async fn keep_described(self, vault: Vault) {
         let Some(link) = vault.link() else { return };
         let mut draining = link.draining();
@@ -52,7 +52,7 @@ impl OwnProcess {
         }
     }
 
-    /// What this process is, and what it does now.
+    /// A description of this process and of what it is doing now.
     pub(super) fn describe(&self) -> Description {
         let ages = self.games.figures();
         let count = |count| u64::try_from(count).unwrap_or(u64::MAX);

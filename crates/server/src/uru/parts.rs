@@ -1,4 +1,4 @@
-//! The files of a shard, read when it starts.
+//! A shard's files, read when it starts.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -57,9 +57,10 @@ impl Parts {
     }
 }
 
-/// Warns of files with secrets that others can read. They are not refused, because they never were.
+/// Warns about files with secrets that others can read. They are not refused, because earlier
+/// versions did not refuse them.
 fn warn_of_open_files(folder: &Path, config: &ShardConfig) {
-    // It has the password of the database.
+    // The configuration file contains the database's password.
     let own = config.database_url().map(|_| Path::new(CONFIG));
     for file in own.into_iter().chain([&*config.keys]) {
         let file = folder.join(file);

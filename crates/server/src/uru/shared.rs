@@ -1,4 +1,4 @@
-//! What all connections of a process share, and how it lets players into ages.
+//! The state that all connections of a process share, and how the process lets players into ages.
 
 use std::future::pending;
 use std::net::IpAddr;
@@ -21,10 +21,10 @@ use super::vault::age_states::AgeRecord;
 use super::vault::placements::PlacedAge;
 use super::vault::{AgeFound, Connection, Vault};
 
-/// How many times to look for a node for an age, if placements end in the meantime.
+/// How many times to look for a node for an age if placements end in the meantime.
 const MAX_PLACEMENTS: usize = 3;
 
-/// Where a player was let into an age.
+/// The place where a player was let into an age.
 enum Entered {
     Here(AgeFound),
     Elsewhere(EnteredAge),
@@ -69,7 +69,7 @@ impl Shared {
         })
     }
 
-    /// The settings in force.
+    /// The current settings.
     pub(super) fn config(&self) -> Arc<ShardConfig> {
         self.settings.current()
     }
@@ -84,7 +84,7 @@ impl Shared {
         Arc::clone(&server)
     }
 
-    /// Whether an operator wants this process to be without clients.
+    /// Whether an operator is draining this process of clients.
     pub(super) fn is_draining(&self) -> bool {
         self.vault.link().is_some_and(|link| *link.draining().borrow())
     }
@@ -93,13 +93,13 @@ impl Shared {
     /// waits forever.
     pub(super) async fn until_draining(&self) {
         let Some(link) = self.vault.link() else { return pending().await };
-        // It ends with the process.
+        // The sender is gone only when the process ends.
         if link.draining().wait_for(|is_draining| *is_draining).await.is_err() {
             pending().await
         }
     }
 
-    /// What this process is, for operators.
+    /// This process, described for operators.
     pub(super) fn own_process(&self) -> OwnProcess {
         OwnProcess::new(&self.config(), Arc::clone(&self.figures), self.games.clone())
     }
@@ -142,7 +142,7 @@ impl Shared {
         Ok(EnteredAge { number, age: found.age, ipv4, host })
     }
 
-    /// Lets a session's player into an age that may run at a node.
+    /// Lets a session's player into an age that may run on a node.
     async fn enter_placed_age(
         &self,
         session: &Connection,
@@ -192,7 +192,7 @@ impl Shared {
     }
 }
 
-/// Which clients a shard admits.
+/// The clients that a shard admits.
 pub(super) fn server_rules(config: &ShardConfig) -> (Encryption, BuildPolicy) {
     let builds = match config.any_build {
         true => BuildPolicy::Any,

@@ -28,14 +28,15 @@ use crate::store::Store;
 use crate::store::lease::SharedStore;
 use crate::store::lock::FolderLock;
 
-/// How often the leader hears how far this process is behind.
+/// How often this process tells the leader how far behind it is.
 const DESCRIBE_EVERY: Duration = Duration::from_secs(1);
-/// How long a standby usually takes to join the leader, at most.
+/// The maximum time that a standby usually takes to join the leader.
 const JOIN_WITHIN: Duration = Duration::from_secs(10);
-/// How much later than others a standby takes over that has not joined the leader in that time. As a
-/// leader, it may not reach the nodes either.
+/// How long a standby that has not joined the leader in that time lets others go first. As a
+/// leader, it might not reach the nodes, either.
 const UNJOINED_PATIENCE: Duration = Duration::from_secs(10);
-/// How long after the last attempt to take over another failure of a leader is assumed.
+/// If this much time has passed since the last attempt to take over, the next attempt follows
+/// another leader's failure.
 const LONGEST_ATTEMPT: Duration = Duration::from_secs(5);
 
 /// A process that keeps a copy of a shard's vault and takes over the shard when the process that
@@ -47,7 +48,7 @@ pub struct Standby {
     standby: standby::Standby<VaultCopy>,
     operators: operators::Listener<Relay>,
     view: Arc<View>,
-    /// The vault of the leader, if there is a bus.
+    /// The leader's vault, if there is a bus.
     leader: Option<Vault>,
     /// The random number of the shard in the database.
     identity: Arc<AtomicU64>,
@@ -101,7 +102,7 @@ impl Standby {
             client_port(&parts.config).await
         };
         let taken = standby.lead::<_, _, ShardError>(signal, bind).await;
-        // The socket must be free for the shard's own.
+        // The shard needs this socket for itself.
         for task in [operators, describing] {
             task.abort();
             let _ = task.await;
@@ -123,8 +124,8 @@ impl Standby {
     }
 }
 
-/// Whether this process can take over: clients could not connect to it with other keys, and all nodes
-/// could follow only one of two leaders.
+/// Checks whether this process can take over: with other keys, clients could not connect to it; and
+/// if there were two leaders, nodes could follow only one of them.
 async fn may_lead(
     leader: Option<&Vault>,
     config: &ShardConfig,
@@ -162,7 +163,7 @@ impl Precedence {
         self.has_joined.fetch_or(is_member, Ordering::Relaxed);
     }
 
-    /// Whether it is too early to take over.
+    /// Whether it is still too early to take over.
     fn must_wait(&self, now: Instant) -> bool {
         let since = self.view.active_since();
         if self.has_joined.load(Ordering::Relaxed)
@@ -178,7 +179,7 @@ impl Precedence {
     }
 }
 
-/// Tells the leader what this process is.
+/// Describes this process to the leader.
 async fn keep_described(
     leader: Option<Vault>,
     precedence: Arc<Precedence>,
@@ -201,7 +202,7 @@ async fn keep_described(
     }
 }
 
-/// The vault of the leader, if there is a bus. This process joins the cluster under its own name.
+/// The leader's vault, if there is a bus. This process joins the cluster under its own name.
 async fn leaders_vault(folder: &Path, parts: &Parts) -> Result<Option<Vault>, ShardError> {
     let config = &parts.config;
     match config.cluster.bus.is_empty() {
@@ -240,7 +241,7 @@ mod tests {
                 now += second;
             }
             assert!(!precedence.must_wait(now));
-            // Another leader, which fails later.
+            // Another leader that fails later.
             now += 60 * second;
         }
         precedence.saw(true);

@@ -24,7 +24,7 @@ use super::game::{Games, RunningGame};
 use super::vault::Vault;
 use crate::page::{self, Role, unix};
 
-/// The longest text that the client can show at its start, in bytes.
+/// The longest text that the client can show when it starts, in bytes.
 const MAX_CLIENT_BYTES: usize = 255;
 
 /// The message that launchers show. Clones share it.
@@ -119,7 +119,7 @@ async fn welcome(State(page): State<Arc<Page>>, headers: HeaderMap) -> Response 
 
 async fn health(State(page): State<Arc<Page>>) -> Response {
     let problem = match page.vault.link() {
-        // Load balancers send clients elsewhere.
+        // This makes load balancers send clients elsewhere.
         Some(link) if *link.draining().borrow() => "draining\n".to_owned(),
         Some(link) => match link.refusal() {
             Some(refusal) => format!("the leader does not admit this process: {refusal}\n"),
@@ -151,12 +151,12 @@ async fn metrics(State(page): State<Arc<Page>>) -> Response {
     page::metrics(metrics.into_text())
 }
 
-/// Encodes a text for the client, which shows Windows-1252.
+/// Encodes a text for the client, which displays it as Windows-1252.
 fn windows_1252(text: &str) -> Vec<u8> {
     text.chars().map(|c| one_byte(c).unwrap_or(b'?')).take(MAX_CLIENT_BYTES).collect()
 }
 
-/// The characters 0x80 to 0x9f of Windows-1252; 0 where it has none.
+/// The characters 0x80 to 0x9f of Windows-1252; 0 for codes without a character.
 const HIGH: [char; 32] = [
     '\u{20ac}', '\0', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}', '\u{2021}',
     '\u{2c6}', '\u{2030}', '\u{160}', '\u{2039}', '\u{152}', '\0', '\u{17d}', '\0', '\0',

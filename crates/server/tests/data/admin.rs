@@ -88,7 +88,7 @@ async fn everything(admin: &Admin) {
     assert!(broken.starts_with("line 1: "), "{broken}");
 }
 
-/// The first start finds a configuration that names the database, and nothing else.
+/// The first start finds only a configuration that names the database.
 #[tokio::test]
 async fn a_prepared_configuration_starts_the_first_time() {
     for database in Database::all() {
@@ -143,14 +143,14 @@ async fn operators_reach_running_and_stopped_shards() {
 
         let admin = Admin::open(folder).await.unwrap();
         everything(&admin).await;
-        // Meanwhile no other process can lock it.
+        // In the meantime, no other process can lock it.
         assert!(FolderLock::take(folder).unwrap().is_none());
         admin.close().await;
         assert!(FolderLock::take(folder).unwrap().is_some());
     }
 }
 
-/// Ages that no start would create again can be removed.
+/// An age can be removed if no later start would create it again.
 #[tokio::test]
 async fn only_the_last_age_with_configured_names_stays() {
     let database = Database::sqlite();
@@ -272,7 +272,7 @@ async fn nodes_can_be_given_by_name() {
     assert_eq!(tree(&admin, json!("5")).await, Err("node 5 does not exist".to_owned()));
     admin.close().await;
 
-    // This is possible only by writing to the database directly.
+    // Only a direct write to the database can do this.
     let store = database.store().await;
     let players = store.characters().await.unwrap();
     let row = players.into_iter().find(|player| player.id == bob).unwrap();
@@ -327,7 +327,7 @@ async fn the_socket_is_bounded() {
     let half = say(import).await;
     assert_eq!(half, "{\"error\":\"the lines after the request must end with an empty line\"}\n");
     let admin = Admin::open(folder).await.unwrap();
-    // Idle connections do not block others and lose their slots.
+    // Idle connections lose their slots and so do not block others.
     let mut silent = Vec::new();
     for _ in 0..200 {
         silent.push(tokio::net::UnixStream::connect(&socket).await.unwrap());
@@ -370,7 +370,7 @@ fn a_dump_is_checked() {
     let (two, three) = (node(2, "Folder"), node(3, "Folder"));
     let (down, up) = (reference(2, 3), reference(3, 2));
     assert_eq!(problem(&[head, &system, &two, &three, &down, ""]), "");
-    // Truncated at the end of a line.
+    // The dump is truncated at the end of a line.
     let cut = read(&[head, &system, &two]);
     assert!(cut.starts_with("the last line must be \"end\": "), "{cut}");
     let end = r#"{"end":{"accounts":0,"nodes":2,"refs":0,"players":0,"scores":0}}"#;

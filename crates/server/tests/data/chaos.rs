@@ -22,7 +22,7 @@ const ROUND: &str = "WORLDWIRE_CHAOS_ROUND";
 const ROUNDS: &str = "WORLDWIRE_CHAOS_ROUNDS";
 const WORKERS: usize = 8;
 
-/// The acknowledged requests of the child.
+/// The child's acknowledged requests.
 #[derive(Default)]
 struct Acknowledged {
     /// Nodes, and the last number saved in each.
@@ -135,7 +135,7 @@ async fn postgres_survives_kills() {
     println!("{number} kills over PostgreSQL: {lines} acknowledged changes, all there");
 }
 
-/// The child: writes until it is killed. Run directly, it does nothing.
+/// The child: writes until it is killed. When run directly, it does nothing.
 #[test]
 fn writer() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
@@ -145,7 +145,7 @@ fn writer() {
         let store =
             store::open(Path::new(&folder).join(SQLITE_FILE), url.as_deref()).await.unwrap();
         let vault = Vault::open(store, key(), VaultConfig::default()).await.unwrap();
-        // The test harness has begun a line.
+        // The test harness has already started a line.
         say("");
         let mut workers = tokio::task::JoinSet::new();
         for number in 0..WORKERS {

@@ -1,4 +1,4 @@
-//! A shard's database is copied to one of the other kind, and back.
+//! Copies a shard's database to one of the other kind, and back.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use worldwire_server::uru::vault::{Vault, VaultConfig};
 
 use crate::support::{Database, encoded, login, play};
 
-/// Everything in a shard's vault, with passwords, and what is wrong with it.
+/// All contents of a shard's vault, with passwords, and the problems that a check finds.
 async fn everything(folder: &Path) -> [Vec<serde_json::Value>; 2] {
     let admin = Admin::open(folder).await.unwrap();
     let all = admin.ask(Request::Export { passwords: true }).await.unwrap();
@@ -41,12 +41,12 @@ async fn a_shard_moves_to_postgres_and_back() {
         text_1: Some("D\u{2019}ni \u{1f600}".into()),
         ..Default::default()
     };
-    // Creating more rows than are copied or compared at once would take too long here.
+    // It would take too long to create more rows here than are copied or compared at once.
     for _ in 0..10 {
         ann.create(encoded(&text)).await.unwrap();
     }
     shard.close().await;
-    // Opening the vault here creates the public ages, with the time at which this happens.
+    // Opening the vault creates the public ages, and stores the time of their creation.
     everything(from).await;
 
     let lock = FolderLock::take(from).unwrap();

@@ -66,7 +66,7 @@ async fn refused_batches_are_undone_and_committed_ones_stay() {
     assert_eq!(title(&vault, node).await, "old");
     memory.next(Fault::Refused);
     let (bob, mut to_bob, b) = {
-        // Another player's login fails at its first change.
+        // Another player's login fails at the first change that it makes.
         vault.fail().await;
         play(&vault, "Bob").await
     };
@@ -100,7 +100,7 @@ async fn a_database_that_does_not_answer_is_asked_again() {
     let lost = ann.save(node, Uuid([1; 16]), note("lost")).await;
     assert_eq!(lost, Err(NetError::TimeoutOdbc));
     assert_eq!(start.elapsed(), Duration::from_millis(10_001));
-    // Meanwhile requests fail immediately.
+    // In the meantime, requests fail immediately.
     let asked = Instant::now();
     assert_eq!(ann.fetch(node).await, Err(NetError::TimeoutOdbc));
     // New connections get errors, too, and stay open.
@@ -115,7 +115,7 @@ async fn a_database_that_does_not_answer_is_asked_again() {
     assert_eq!(ann.fetch(node).await, Err(NetError::TimeoutOdbc));
     sleep(Duration::from_millis(100)).await;
     assert_eq!(title(&vault, node).await, "old");
-    // /health shows this state.
+    // `/health` reports this state.
     assert!(vault.is_failing());
     ann.save(node, Uuid([1; 16]), note("new")).await.unwrap();
     assert_eq!(title(&vault, node).await, "new");
@@ -189,7 +189,7 @@ async fn notices_the_end_of_an_outage(memory: &Memory, server: &impl Server) {
         let before = memory.position();
         let took = recovery(server).await;
         assert!(took.as_secs().abs_diff(seconds) <= 1, "{failed} failed tests: {took:?}");
-        // The server made one empty commit, and no more.
+        // The server made exactly one empty commit.
         assert_eq!(memory.position(), before.next());
         sleep(Duration::from_secs(100)).await;
         assert_eq!(memory.position(), before.next());
@@ -228,7 +228,7 @@ async fn a_login_server_stops_although_its_database_does_not_answer() {
     memory.next(Fault::Refused);
     memory.next(Fault::Hangs);
     realm.fail().await;
-    // A test has begun.
+    // The server has begun a test.
     sleep(Duration::from_secs(2)).await;
     let start = Instant::now();
     realm.close().await;
@@ -258,7 +258,7 @@ async fn a_login_server_whose_database_does_not_answer_refuses_changes_at_once()
         let asked = Instant::now();
         assert!(!add(&realm, "erin").await);
         assert!(asked.elapsed() < Duration::from_millis(10));
-        // The database is asked immediately, and again after 50, 100 and 200 ms.
+        // The database is queried immediately, and again after 50, 100 and 200 ms.
         sleep(Duration::from_millis(400)).await;
         let names = || realm.accounts().into_iter().map(|one| one.name).collect::<Vec<_>>();
         if took_effect {
@@ -283,7 +283,7 @@ async fn a_login_server_asks_at_once_after_each_failure() {
     realm.fail().await;
     sleep(Duration::from_secs(40)).await;
     assert!(realm.is_failing());
-    // A change meanwhile makes it uncertain again.
+    // A change in the meantime makes the state uncertain again.
     memory.next(Fault::Lost);
     *memory.unreachable.lock().unwrap() = 2;
     assert!(!add(&realm, "ann").await);
@@ -384,7 +384,7 @@ async fn sessions_that_ignore_notices_are_ended() {
     assert!(ann.fetch(info).await.is_ok());
 }
 
-/// All states of an age, including its own, are removed in one commit, or none is.
+/// Either one commit removes all states of an age, including its own, or no state is removed.
 #[tokio::test(start_paused = true)]
 async fn the_states_of_an_age_are_cleared_in_one_commit() {
     const KIND: NodeType = NodeType(0x7577_0001);

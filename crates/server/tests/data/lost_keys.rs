@@ -45,7 +45,7 @@ async fn a_lost_key_is_reported_and_not_replaced() {
     assert!(!server.exists());
     let lost = Admin::open(folder).await.unwrap_err().to_string();
     assert!(lost.contains("server.key: file is missing"), "{lost}");
-    // Another key.
+    // The file contains another key.
     fs::write(&server, format!("{}\n", "5a".repeat(32))).unwrap();
     #[cfg(unix)]
     fs::set_permissions(&server, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
@@ -82,7 +82,7 @@ async fn a_lost_database_is_reported_and_not_replaced() {
         assert!(lost.contains("server.key"), "{lost}");
         assert!(!database.exists());
     }
-    // Without the key, the shard starts with an empty database, as the error says.
+    // Without the key, the shard starts with an empty database, as the error message says.
     fs::remove_file(folder.join("server.key")).unwrap();
     start(folder).await.unwrap();
     assert!(database.exists());

@@ -1,4 +1,4 @@
-//! A shard's persistent data, over both databases.
+//! Tests of a shard's persistent data, on both kinds of database.
 
 #![allow(clippy::unwrap_used, reason = "panics are failures of the test")]
 

@@ -1,7 +1,8 @@
-//! Importing shards from other servers, and exporting to them.
+//! Imports of shards from other servers, and exports to them.
 //!
 //! `WORLDWIRE_URU_DUMPS` names a directory with `dirtsand.sql`, `moulars-vault.db`, and their
-//! expected content in `expected.json`; `WORLDWIRE_URU_SDL` one with the descriptors of states.
+//! expected content in `expected.json`; `WORLDWIRE_URU_SDL` names a directory with the state
+//! descriptors.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -91,7 +92,7 @@ async fn a_dirtsand_shard_can_be_imported() {
             ", \"Int32_1\", \"Uint32_1\", \"String64_1\"",
             &format!("10003, 7, 8, '{A}', 10002, 23, 1, 10002, 'Lobby'"),
         ),
-        // Unsigned numbers are stored as signed ones.
+        // The database stores unsigned numbers as signed ones.
         node(
             ", \"Uint32_1\", \"Int32_1\", \"Text_1\", \"Blob_1\"",
             &format!("10004, 1, 1, '{A}', 0, 26, -2, NULL, 'it''s\na note', 'AQID'"),
@@ -298,7 +299,7 @@ async fn real_shards_can_be_imported() {
             let own = of("player").filter(|player| player["account"] == account["id"]);
             assert_eq!(found.players.len(), own.count(), "{server}: {name}");
         }
-        // All states except those that cannot be decoded.
+        // All states are imported except those that cannot be decoded.
         let states = rows_of(expected, "age_states");
         let readable =
             |state: &&Json| descriptors.is_empty() || state["state"].get("unreadable").is_none();
@@ -306,7 +307,7 @@ async fn real_shards_can_be_imported() {
         assert_eq!(kinds.get(&0x7577_0001).copied().unwrap_or(0), readable, "{server}");
         let settings = u64::try_from(rows_of(expected, "global_states").len()).unwrap();
         assert_eq!(kinds.get(&0x7577_0002).copied().unwrap_or(0), settings, "{server}");
-        // The export yields equivalent rows.
+        // The export produces equivalent rows.
         let dump = offline(&vault).await;
         let departure = migration::export_dirtsand(&dump).unwrap();
         println!("{server}: left on the way back: {:#?}", departure.skipped);
@@ -408,7 +409,7 @@ async fn a_shard_can_be_exported_and_imported_again() {
     let departure = migration::export_dirtsand(&dump).unwrap();
     let wanted = ["2 accounts: flags 0x8", "3 accounts: the creation time"];
     assert_eq!(departure.skipped, wanted);
-    // Other data of dirtsand: states of objects, and unused rows.
+    // Other dirtsand data: objects' states, and unused rows.
     let relto =
         departure.statements.lines().find(|line| line.contains("'Personal', 'Ann''s Relto'"));
     let (_, relto) = relto.unwrap().split_once("VALUES (").unwrap();
@@ -474,7 +475,8 @@ async fn a_shard_can_be_exported_and_imported_again() {
     assert!(migration::export_moulars(&again, &file).await.is_err(), "it is there already");
 }
 
-/// Data that another server cannot store is listed, and accounts without a password stay locked.
+/// Data that another server cannot store is listed, and nobody can log in to accounts without a
+/// password.
 #[test]
 fn lost_data_is_listed() {
     let id = "00000000-0000-0000-0000-000000000001";
@@ -503,7 +505,7 @@ fn lost_data_is_listed() {
             "1 node: the fact that the creator and creation time are unknown",
         ]
     );
-    // The digests are not empty, and differ.
+    // The digests are not empty, and they differ from each other.
     let hash = |text: &str| {
         let line = text.lines().find(|line| line.contains("'ann', '")).unwrap();
         line.split('\'').nth(3).unwrap().to_owned()
@@ -572,7 +574,7 @@ async fn imported_ages_are_not_created_again() {
     assert!(config.starts_with("# mine\n\n[ages]\n"), "{config}");
     std::fs::write(folder.join(CONFIG), config).unwrap();
     let admin = Admin::open(folder).await.unwrap();
-    // The ages that scripts link to are created beside them.
+    // The ages that scripts link to are created in addition.
     for (filename, age) in [("city", 10_011), ("Neighborhood", 10_021), ("Fern", 10_031)] {
         let fields = json!({"NodeType": "AgeInfo", "String64_2": filename});
         let found = admin.ask(Request::Find { fields }).await.unwrap();

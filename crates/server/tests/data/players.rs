@@ -1,4 +1,5 @@
-//! Accounts and players in the vault: logins, limits, and what a player gets and leaves behind.
+//! Accounts and players in the vault: logins, limits, the nodes that a new player gets, and those
+//! that a deleted player leaves behind.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -19,7 +20,7 @@ async fn a_new_player_has_a_tree_like_on_other_servers() {
     let refs = ann.refs(player).await.unwrap();
     let nodes: BTreeSet<_> =
         refs.iter().flat_map(|reference| [reference.parent_id, reference.child_id]).collect();
-    // dirtsand and NAGUS create the same numbers of them.
+    // dirtsand and NAGUS create the same number of nodes of each type.
     assert_eq!((refs.len(), nodes.len()), (34, 33));
     let pairs: BTreeSet<_> =
         refs.iter().map(|reference| (reference.parent_id, reference.child_id)).collect();
@@ -74,7 +75,8 @@ async fn logins_are_checked_and_limited() {
     assert!(connection.log_in(login("bob", "secreté")).await.is_ok());
     connection.log_in(login("ann@example.com", "secret")).await.unwrap();
 
-    // A new password for an e-mail name; the request does not work for other names.
+    // The password of an account with an e-mail name is changed; the request does not work for
+    // other names.
     let sha0 = *PasswordHash::sha0("ann@example.com", "new").as_bytes();
     let change = |name: &str| connection.change_password(name.to_owned(), sha0);
     assert_eq!(change("bob").await, Err(NetError::ServiceForbidden));
@@ -94,7 +96,7 @@ async fn logins_are_checked_and_limited() {
     vault.ban_account("ann@example.com", false).await.unwrap();
     connection.log_in(login("ann@example.com", "newer")).await.unwrap();
 
-    // Unknown names and wrong passwords get the same answer and the same limit.
+    // Unknown names and wrong passwords get the same reply and the same limit.
     for name in ["nobody", "bob"] {
         for _ in 0..5 {
             let error = connection.log_in(login(name, "wrong")).await.unwrap_err();
@@ -193,7 +195,7 @@ async fn the_older_connection_is_closed_if_so_configured() {
     let (old, mut notices, player) = play(&vault, "Ann").await;
     let (new, _notices) = log_in(&vault, "Ann").await;
     new.set_player(player).await.unwrap();
-    // Online, offline, and disconnected.
+    // The notices: online, offline, and disconnected.
     assert!(matches!(notices.recv().await, Some(Notice::NodeChanged { .. })));
     let kicked = Notice::KickedOff { reason: NetError::LoggedInElsewhere };
     assert_eq!(notices.recv().await, Some(kicked));

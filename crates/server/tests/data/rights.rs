@@ -1,4 +1,4 @@
-//! Access rules of the vault, between players and for shared places.
+//! The vault's access rules, between players and for shared places.
 
 use std::net::IpAddr;
 
@@ -84,7 +84,7 @@ fn list(kind: NodeType, list: i32) -> Vec<u8> {
     encoded(&VaultNode { node_type: Some(kind), int32_1: Some(list), ..VaultNode::default() })
 }
 
-/// Tries every change of an age that requires its owner.
+/// Tries every change to an age that only its owner may make.
 async fn destroy(connection: &Connection, player: u32, age: &Age) {
     for child in [age.states, age.owners, age.visitors, age.children] {
         assert_eq!(connection.remove(age.info, child).await, REFUSED, "{child}");
@@ -138,7 +138,7 @@ async fn players_cannot_change_the_city() {
             let second = eve.create(list(kind, number)).await.unwrap();
             assert_eq!(eve.add(parent, second, e).await, REFUSED);
         }
-        // Child ages: everybody may add entries and remove their own.
+        // In child ages, everybody may add entries and remove their own.
         let link = eve.create(node(NodeType::AgeLink)).await.unwrap();
         eve.add(age.children, link, e).await.unwrap();
         let (bob, _to_bob, b) = play(&vault, &format!("Bob of {name}")).await;
@@ -218,7 +218,7 @@ async fn a_private_age_is_entered_by_invitation() {
     assert_eq!(relto.enter(&eve).await, not_found);
     // She did not enter it, so she has no rights.
     assert_eq!(eve.save(relto.states, REVISION, titled("x")).await, REFUSED);
-    // Nor may she create a child age of it and enter that age.
+    // Nor may she create a child age of this age and enter it.
     let cellar =
         InitAge { filename: "Cellar".to_owned(), parent: relto.instance, ..InitAge::default() };
     assert_eq!(eve.init_age(cellar.clone()).await.err(), REFUSED.err());
@@ -244,12 +244,12 @@ async fn a_private_age_is_entered_by_invitation() {
     assert_eq!(relto.enter(&eve).await, not_found);
     let letter = ann.create(invitation(4, relto.instance)).await.unwrap();
     ann.send(letter, e).await.unwrap();
-    // Clients do this when they find an invitation.
+    // Clients make this change when they find an invitation.
     eve.add(relto.visitors, eve_info, e).await.unwrap();
     relto.enter(&eve).await.unwrap();
     cellar.enter(&eve).await.unwrap();
     relto.enter(&eve).await.unwrap();
-    // In the age, she may do only what visitors may.
+    // In the age, she has only the rights of a visitor.
     eve.save(relto.states, REVISION, titled("x")).await.unwrap();
     destroy(&eve, e, &relto).await;
     let owned = child(&ann, a, NodeType::AgeInfoList, Some(23)).await;
@@ -415,7 +415,7 @@ async fn scores_belong_to_their_owners() {
     let points = async |owner| eve.get_scores(owner, name()).await.unwrap()[0].value;
     assert_eq!(points(city.info).await, 0);
     eve.add_points(shared, 5).await.unwrap();
-    // A node that does not fit stays where it is.
+    // If a node does not fit into the inbox, it stays where it is.
     let moved = eve.transfer_points(shared, own, 5).await;
     assert_eq!(moved, Err(NetError::InvalidParameter));
     assert_eq!((points(city.info).await, points(e).await), (5, i32::MAX - 3));
@@ -451,7 +451,7 @@ async fn players_cannot_fill_the_vault() {
     ann.create(note("page")).await.unwrap();
     let page = root.create(note("page")).await.unwrap();
     root.send(page, a).await.unwrap();
-    // Each node of an age counts.
+    // Each node of an age counts towards the limit.
     ann.init_age(age.clone()).await.unwrap();
     assert_eq!(ann.init_age(age).await.err(), Some(refused));
     assert_ne!((a, e), (0, 0));
@@ -486,7 +486,7 @@ async fn guessing_does_not_lock_out_the_owner() {
     from("right", 3).await.unwrap();
 }
 
-/// Owners that are stored as sent: the sender, 0, or a node that is not a player.
+/// These owners are stored as sent: the sender, 0, or a node that is not a player.
 #[tokio::test]
 async fn the_sent_owner_of_a_reference_is_stored_or_refused() {
     let database = Database::sqlite();
@@ -499,7 +499,7 @@ async fn the_sent_owner_of_a_reference_is_stored_or_refused() {
         (a, Ok(())),
         (journals, Ok(())),
         (b, REFUSED),
-        // The number may become a player's.
+        // The number could become a player's.
         (u32::MAX, REFUSED),
     ] {
         let page = ann.create(note("page")).await.unwrap();
@@ -510,7 +510,7 @@ async fn the_sent_owner_of_a_reference_is_stored_or_refused() {
         };
         assert_eq!(stored().await, wanted.ok().map(|()| owner));
         if wanted.is_ok() {
-            // Repeating it changes nothing.
+            // Repeating the request changes nothing.
             assert_eq!(ann.add(journals, page, a).await, Ok(()));
             assert_eq!(stored().await, Some(owner));
         }

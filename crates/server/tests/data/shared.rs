@@ -1,5 +1,5 @@
-//! A PostgreSQL database that several processes share: who may take it over, and what a standby
-//! learns about changes.
+//! A PostgreSQL database that several processes share: which of them may take it over, and how a
+//! standby learns about changes.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ async fn one_process_takes_over_at_a_time() {
     assert!(!one.renew(first.epoch).await.unwrap());
     let error = one.commit(first.next(), batch([node(1, 2)])).await.unwrap_err();
     assert!(matches!(error, StoreError::Overtaken { .. }), "{error}");
-    // An earlier process cannot give up what it no longer has.
+    // An earlier process cannot give up a lease that it no longer has.
     one.resign(first.epoch).await.unwrap();
     let seen = two.look().await.unwrap();
     assert_eq!(seen.lease, LeaseRow { epoch: second, beat: 0 });
@@ -98,7 +98,7 @@ async fn a_restored_backup_shuts_out_processes_of_the_lost_database() {
     assert!(matches!(error, StoreError::Overtaken { .. }), "{error}");
 }
 
-/// A process that was stopped between two statements of a transaction.
+/// A process that is suspended between two statements of a transaction.
 #[tokio::test]
 async fn a_takeover_does_not_wait_for_a_frozen_process() {
     let Some(database) = Database::postgres() else { return };
@@ -159,7 +159,7 @@ async fn a_standby_learns_all_changes() {
     wanted.extend((*batch([node(1, 9)])).clone());
     assert_eq!(two.changes_after(1).await.unwrap(), Some((3, wanted)));
 
-    // The log does not have what was committed row by row, nor what comes after it.
+    // The log contains neither the batch that was committed row by row nor those after it.
     let large = batch((100..5_100).map(|id| node(id, 1)));
     let at = start.next().next().next();
     one.commit(at, large).await.unwrap();

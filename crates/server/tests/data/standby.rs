@@ -1,4 +1,5 @@
-//! Two processes share a PostgreSQL database: one serves the shard, and the other is its standby.
+//! Two processes share a PostgreSQL database: one serves the shard, and the other is a standby for
+//! it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -23,7 +24,7 @@ const SHARD: Kind = Kind { child: "standby::process", prepare };
 fn prepare(folder: &Path, url: &str) {
     let settings = format!("listen = \"127.0.0.1:0\"\nstatus = \"\"\ndatabase = \"{url}\"\n");
     std::fs::write(folder.join("shard.toml"), settings).unwrap();
-    // Each process may have its own keys: nobody connects to them.
+    // Each process may have its own keys, because no clients connect.
     keys::save(&keys::generate(PrimeKind::Plain), &folder.join("keys.toml")).unwrap();
 }
 
@@ -71,12 +72,12 @@ async fn numbers(vault: &Vault) -> Numbers {
     lines.filter_map(number).collect()
 }
 
-/// The child: a standby, which writes once it serves.
+/// The child process: a standby, which writes once it serves.
 #[test]
 fn process() {
     obey(async |folder, signal| {
         let standby = Standby::open(folder, |_| ()).await.unwrap();
-        // The test harness has begun a line.
+        // The test harness has already started a line.
         say("\nwaits");
         let Some(shard) = standby.lead(signal.clone()).await.unwrap() else { return };
         say("serves");
@@ -95,7 +96,7 @@ fn process() {
     });
 }
 
-/// Writes and reads and starts again whenever a request fails.
+/// Writes and reads, and starts over whenever a request fails.
 async fn work(vault: Vault, name: String) {
     loop {
         let _ = write(&vault, &name).await;

@@ -1,4 +1,4 @@
-//! The store keeps its promises on both databases.
+//! The store keeps its promises on both kinds of database.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -119,7 +119,7 @@ async fn batches_are_atomic() {
     }
 }
 
-/// PostgreSQL gets a small batch in one statement, and a large one row by row.
+/// PostgreSQL receives a small batch as one statement and a large one row by row.
 #[tokio::test]
 async fn rows_of_every_kind_are_replaced_and_deleted() {
     for database in Database::all() {
@@ -239,7 +239,7 @@ async fn a_claim_shuts_out_earlier_writers() {
         let second = two.claim().await.unwrap();
         assert!(second.epoch > first.epoch && second.batch == 1, "{second}");
         let row = |byte| batch([Change::PutNode(node(1, byte))]);
-        // The other writer has committed no batch, one batch or two.
+        // The other writer has committed no batches, one, or two.
         for committed in 0..3 {
             let found = Position { batch: second.batch + committed, ..second };
             for expected in [first, first.next(), first.next().next()] {

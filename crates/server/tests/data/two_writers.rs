@@ -1,5 +1,5 @@
-//! Two processes write to one database. In any order of their steps, no acknowledged change is
-//! lost, and the process that lost the database ends.
+//! Two processes write to one database. No matter in which order they take their steps, no
+//! acknowledged change is lost, and the process that lost the database ends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use worldwire_uru::types::NetError;
 
 use crate::support::{Database, Fault, Memory, Moment, key, log_in};
 
-/// When the second process claims the database and commits its two batches: each at one of these
-/// moments of the first process's commit, afterwards, or never.
+/// The moments at which the second process claims the database and commits its two batches: each at
+/// one of these moments of the first process's commit, after the commit, or never.
 type Steps = [When; 3];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,7 +38,7 @@ const TIMES: [When; 6] = [
 const FAULTS: [Option<Fault>; 5] =
     [None, Some(Fault::Lost), Some(Fault::Refused), Some(Fault::Hangs), Some(Fault::HangsAfter)];
 
-/// Every order of the second process's steps among those of the first.
+/// All ways to interleave the second process's steps with those of the first.
 fn interleavings() -> Vec<(Steps, Option<Fault>, u32)> {
     let mut all = Vec::new();
     for claim in TIMES {
@@ -55,14 +55,14 @@ fn interleavings() -> Vec<(Steps, Option<Fault>, u32)> {
     all
 }
 
-/// A process with a server, as these tests see it.
+/// A process with a server, in the form that these tests need.
 trait Process: Sized {
-    /// Opens the server and so claims the database.
+    /// Opens the server, which claims the database.
     async fn open(memory: &Arc<Memory>, name: &'static str) -> Self;
-    /// Creates an entry with this name. Returns its number if that was acknowledged.
+    /// Creates an entry with this name. Returns its number if the creation was acknowledged.
     async fn make(&self, name: &str) -> Option<u32>;
     fn is_overtaken(&self) -> bool;
-    /// Everything in the database, by number.
+    /// All entries in the database, by number.
     async fn everything(memory: &Arc<Memory>) -> BTreeMap<u32, String>;
 }
 
@@ -156,7 +156,7 @@ impl<P: Process> Other<P> {
         }
     }
 
-    /// Acts at each moment of a request until it is answered.
+    /// Acts at each moment of a request until the request is answered.
     async fn beside<T>(
         &mut self,
         request: impl Future<Output = T>,
@@ -198,8 +198,8 @@ async fn two_writers<P: Process>() -> usize {
         let mut acknowledged = Vec::new();
         let made = other.beside(one.make("Fredegar"), &mut moments).await;
         acknowledged.extend(made.map(|id| (id, "Fredegar".to_owned())));
-        // The request may be refused before its batch is resolved. Another request waits for
-        // that.
+        // The request may be refused before the outcome of its batch is known. Another request
+        // waits for that.
         let resolved = async {
             for number in 0..4 {
                 let name = format!("Folco{number}");
@@ -243,7 +243,7 @@ async fn login_servers_in_every_order() {
     assert_eq!(two_writers::<Realm>().await, 560);
 }
 
-/// Ends the session that holds the lock on a database, as a lost machine would.
+/// Ends the session that holds the lock on a database, as the loss of the machine would.
 pub(crate) async fn lose_lock(url: &str) {
     let mut connection = PgConnection::connect(url).await.unwrap();
     let ended: Vec<bool> = sqlx::query_scalar(
@@ -264,7 +264,7 @@ pub(crate) async fn run(url: &str, sql: &'static str) -> sqlx::Result<()> {
     connection.close().await
 }
 
-/// A process that was stopped in the middle of a commit.
+/// A process that was suspended in the middle of a commit.
 #[tokio::test]
 async fn a_start_does_not_wait_forever_for_a_frozen_process() {
     let Some(database) = Database::postgres() else { return };
@@ -278,7 +278,7 @@ async fn a_start_does_not_wait_forever_for_a_frozen_process() {
     store.claim().await.unwrap();
 }
 
-/// The previous version's commits check no epoch.
+/// Commits of the previous version do not check the epoch.
 #[tokio::test]
 async fn a_process_of_the_previous_version_cannot_commit() {
     let Some(database) = Database::postgres() else { return };

@@ -1,4 +1,4 @@
-//! Renaming players, removing nodes that belong to no tree, and sharing books.
+//! Tests of renaming players, removing nodes that belong to no tree, and sharing books.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -84,7 +84,7 @@ async fn old_names_that_crash_clients_are_reported_and_changed() {
     let store = database.store().await;
     let position = store.claim().await.unwrap();
     let rows = store.characters().await.unwrap().into_iter();
-    // Both players get the same name, so only one of them is found by it.
+    // Both players get the same name, so a search for the name finds only one of them.
     let changes = rows.map(|row| {
         let change = Change::PutCharacter(CharacterRow { name: "Ægidius".to_owned(), ..row });
         (change.key(), change)
@@ -177,7 +177,8 @@ async fn removed_nodes_are_pruned(database: &Database) {
         kinds.collect::<Vec<_>>()
     };
 
-    // Recent nodes, and those of players who are online, stay. A check names the nodes that do not.
+    // Recent nodes, and those of players who are online, are kept. A check lists the nodes that
+    // would be removed.
     let counts = async |dry| {
         let pruned = vault.prune(dry).await.unwrap();
         (pruned.nodes.into_iter().collect::<Vec<_>>(), pruned.refs, pruned.kept)
@@ -250,7 +251,7 @@ async fn pruning_is_one_transaction() {
     assert_eq!((again.nodes.len(), again.kept), (0, 1));
 }
 
-/// Being with an owner counts as an invitation, for five minutes.
+/// Being in the same age as an owner counts as an invitation for five minutes.
 #[tokio::test]
 async fn books_are_shared_for_five_minutes() {
     for sharing in [true, false] {
@@ -279,7 +280,7 @@ async fn books_are_shared_for_five_minutes() {
         now.fetch_add(299, Ordering::Relaxed);
         bob.leave_age().await.unwrap();
         assert_eq!(enter(&bob, &relto).await, shared);
-        // Later he is a stranger again, even after a visit.
+        // Later, he is a stranger again, even after a visit.
         bob.leave_age().await.unwrap();
         now.fetch_add(1, Ordering::Relaxed);
         assert_eq!(enter(&bob, &relto).await, Err(NetError::AgeNotFound));

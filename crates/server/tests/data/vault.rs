@@ -1,4 +1,4 @@
-//! The vault as services use it: the rules of the protocol, on both databases.
+//! The vault as services use it: the protocol's rules, on both kinds of database.
 
 use worldwire_server::uru::vault::Notice;
 use worldwire_uru::message::AccountFlags;
@@ -67,14 +67,15 @@ async fn notices_arrive_in_order() {
     let buddies = child(&bob, b, NodeType::PlayerInfoList, Some(2)).await;
     let folder = child(&ann, a, NodeType::Folder, Some(14)).await;
     for notices in [&mut to_ann, &mut to_bob, &mut to_eve] {
-        // They are neighbours, so each saw the others arrive.
+        // They are neighbours, so each of them saw the others arrive.
         while tokio::time::timeout(std::time::Duration::from_millis(5), notices.recv())
             .await
             .is_ok()
         {}
     }
 
-    // Notices precede the reply, even those of the sender's own change. A repetition causes none.
+    // Notices precede the reply, even those about the sender's own change. Repeating the change
+    // causes no notices.
     let page = ann.create(note("page")).await.unwrap();
     ann.add(folder, page, a).await.unwrap();
     let added = |parent_id, child_id, owner_id| Notice::NodeAdded { parent_id, child_id, owner_id };
@@ -200,7 +201,7 @@ async fn cycles_are_refused() {
         let cycle = ann.add(chain[5], *node, player).await;
         assert_eq!(cycle, Err(NetError::CircularReference), "{node}");
     }
-    // A second path does not help.
+    // A second path to the node does not help.
     ann.add(chain[1], chain[5], player).await.unwrap();
     assert_eq!(ann.add(chain[5], chain[1], player).await, Err(NetError::CircularReference));
 }
@@ -285,7 +286,7 @@ async fn scores_follow_their_types() {
     move_points(both, other, 10).await.unwrap();
     assert_eq!((value("both").await, value("other").await), (Some(-15), Some(10)));
 
-    // The highest scores: of all, of a neighbourhood, of a player.
+    // The highest scores: of everyone, of a neighbourhood, and of a player.
     let (bob, _to_bob, b) = play(&vault, "Bob").await;
     bob.create_score(b, "fixed".to_owned(), 0, 50).await.unwrap();
     let best = async |owner, most| {

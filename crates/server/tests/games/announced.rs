@@ -1,5 +1,5 @@
-//! Which games a shard announces, how clients of both kinds share an age, and how clients that send
-//! too many invalid messages are removed from it.
+//! Tests which games a shard announces, how clients of both kinds share an age, and how clients
+//! that send too many invalid messages are removed from it.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -73,7 +73,7 @@ async fn names(guest: &mut Guest, mailbox: &mut Mailbox, count: usize) -> Vec<&'
     names
 }
 
-/// What a path of the status page shows.
+/// The content of a path on the status page.
 async fn page(shard: &Running, path: &str) -> String {
     let mut stream = TcpStream::connect(shard.status).await.unwrap();
     let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
@@ -107,7 +107,7 @@ async fn old_and_new_clients_share_an_age() {
             other => panic!("{other:?}"),
         }
     }
-    // Both clients join the game that is served, and meet there.
+    // Both clients join the game that the shard runs, and meet there.
     old.play(&encoded(2, 0, "Manager.JoinGame", join(GameType::VarSync, 255))).await;
     let told = ["GameInstance", "PlayerJoined", "OwnerChange", "AllVarsSent"];
     assert_eq!(names(&mut old, &mut old_box, 4).await, told);
@@ -125,14 +125,14 @@ async fn old_and_new_clients_share_an_age() {
     new.play(&encoded(0, game, "VarSync.CreateNumericVar", fields)).await;
     assert_eq!(names(&mut new, &mut new_box, 1).await, ["NumericVarCreated"]);
     assert_eq!(names(&mut old, &mut old_box, 1).await, ["NumericVarCreated"]);
-    // Operators see the game; everybody else sees only that there is one.
+    // Operators see the game; everybody else sees only that one is running.
     let listed = Admin::ask_running(shard.folder.path(), Request::Games).await.unwrap().unwrap();
     assert_eq!(listed.len(), 1);
     let shown = &listed[0];
     let place = (&shown["game"], &shown["id"], &shown["age"]);
     assert_eq!(place, (&"VarSync".into(), &game.into(), &AGE.into()));
     assert_eq!(shown["instance"], INSTANCE.to_string());
-    // Only marker games have them.
+    // Only marker games have templates.
     assert!(shown["template"].is_null() && shown["name"].is_null());
     assert!(shown["since"].as_u64() > Some(1_700_000_000));
     let players = [(ann, "Ann"), (bob, "Bob")];
@@ -146,7 +146,7 @@ async fn old_and_new_clients_share_an_age() {
     assert!(page.contains("worldwire_games{game=\"VarSync\"} 1\n"), "{page}");
     let refused = "worldwire_refused_game_messages_total{reason=\"unknown-game-type\"} 2\n";
     assert!(page.contains(refused), "{page}");
-    // The old client's connection is lost: the new one takes over.
+    // The old client's connection is lost, and the new client becomes the owner.
     old.game.take().unwrap().lose();
     assert_eq!(names(&mut new, &mut new_box, 2).await, ["PlayerLeft", "OwnerChange"]);
     new.play(&encoded(0, game, "VarSync.SetNumericVar", json!({"var": 1, "value": 5.0}))).await;
@@ -154,8 +154,8 @@ async fn old_and_new_clients_share_an_age() {
     shard.stop().await;
 }
 
-/// Refused messages count like malformed messages in the age. A player who is disconnected leaves the
-/// games and can come back.
+/// Refused messages count in the same way as malformed messages in the age. A player who is
+/// disconnected leaves the games and can come back.
 #[tokio::test]
 async fn sixteen_refused_messages_end_the_connection() {
     let change = |config: &mut ShardConfig| {
@@ -172,7 +172,7 @@ async fn sixteen_refused_messages_end_the_connection() {
     bob.play(&join).await;
     names(&mut bob, &mut bob_box, 4).await;
     assert_eq!(names(&mut ann, &mut ann_box, 1).await, ["PlayerJoined"]);
-    // This message is too long, so the age never sees its bytes.
+    // This message is too long, so its bytes never reach the age.
     ann.play(&vec![1; 100_000]).await;
     for _ in 1..15 {
         ann.play(&[1, 0, 0, 0]).await;

@@ -1,4 +1,4 @@
-//! Many players share variables. `WORLDWIRE_GAMES_CROWD=200` lets 200 do so.
+//! Many players share variables. `WORLDWIRE_GAMES_CROWD=200` sets the number of players to 200.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ const BETWEEN: Duration = Duration::from_millis(100);
 const CHANGES: u32 = 300;
 /// The number of changes after which a client sends a ping.
 const PING_EVERY: u32 = 100;
-/// The table at which clients share variables.
+/// The table of the game in which clients share variables.
 const TABLE: u32 = 255;
 
 fn players() -> usize {
@@ -36,12 +36,12 @@ async fn shard() -> Running {
     Running::start(|_| (), change).await
 }
 
-/// A player in the age who shares its variables.
+/// A player in the age who shares the variables.
 struct Sharer {
     guest: Guest,
     mailbox: Mailbox,
     game: u32,
-    /// The variables that the player was sent first.
+    /// The first variables that the player received.
     first: Vec<(u32, f64)>,
 }
 
@@ -78,7 +78,7 @@ impl Sharer {
         self.guest.hear(&mut self.mailbox).await.expect("the connection is open").body
     }
 
-    /// The next variables that the player is sent: their IDs and values, and whether they are new.
+    /// The next variables that the player receives: their IDs and values, and whether they are new.
     async fn variables(&mut self, count: usize) -> Vec<(u32, f64, bool)> {
         let mut variables = Vec::new();
         while variables.len() < count {
@@ -96,7 +96,7 @@ impl Sharer {
     }
 }
 
-/// Nobody misses a change, however late they read it, and a newcomer gets the newest values.
+/// Nobody misses a change, no matter how late they read it, and a newcomer gets the newest values.
 #[test]
 fn everybody_gets_every_change_of_a_variable() {
     let begun = Instant::now();

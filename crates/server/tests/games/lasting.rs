@@ -1,9 +1,9 @@
-//! What outlives a game: nothing, except for marker games, which also outlive the shard.
+//! Tests what outlives a game: nothing, except for marker games, which even outlive the shard.
 //!
 //! A child process runs a shard and is killed while a player edits and plays a marker game. After
-//! that, all answered messages must have taken effect; of the others, any number may have, in order
-//! and without gaps. `WORLDWIRE_CHAOS_ROUNDS=N` kills it N times with SQLite and a fifth of that
-//! with PostgreSQL; a plain `cargo test` does so a few times.
+//! that, all messages that were answered must have taken effect; any number of the others may have
+//! taken effect, in order and without gaps. `WORLDWIRE_CHAOS_ROUNDS=N` kills it N times with SQLite
+//! and a fifth of that with PostgreSQL; a plain `cargo test` does so a few times.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -45,10 +45,10 @@ fn deleted_games_and_lost_players_leave_nothing() {
 const FOLDER: &str = "WORLDWIRE_GAMES_FOLDER";
 const URL: &str = "WORLDWIRE_GAMES_URL";
 const ROUNDS: &str = "WORLDWIRE_CHAOS_ROUNDS";
-/// How many messages the player sends before a kill.
+/// The number of messages that the player sends before a kill.
 const BURST: usize = 120;
 
-/// The child: serves a shard until it is killed. Run directly, it does nothing.
+/// The child: serves a shard until it is killed. When run directly, it does nothing.
 #[test]
 fn shard() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
@@ -64,7 +64,7 @@ fn shard() {
         // The account exists when the shard starts again.
         let added = shard.vault().add_account("ann", PASSWORD, AccountFlags(0)).await;
         assert!(matches!(added, Ok(_) | Err(NetError::AccountAlreadyExists)));
-        // The test harness has begun a line.
+        // The test harness has already started a line.
         say(&format!("\naddress {}", shard.address().unwrap()));
         shard.serve(Stop::new().signal()).await.unwrap();
     });
@@ -83,7 +83,7 @@ fn start(database: &Database) -> (Child, SocketAddr, KeyRing) {
     (child, address.expect("the shard starts"), keys)
 }
 
-/// A message of a marker game, and what the store has to do.
+/// A message in a marker game, and the change that the store must make.
 struct Said {
     bytes: Vec<u8>,
     request: MarkerRequest,
@@ -120,7 +120,8 @@ fn said(template: Uuid, player: u32, game: u32, sampler: &mut Sampler) -> Said {
     Said { bytes: encoded(0, game, &format!("Marker.{name}"), fields), request }
 }
 
-/// What a client learns about a game that it opens: its name, its markers, and the captured ones.
+/// The data that a client receives about a game that it opens: its name, its markers, and the
+/// captured ones.
 #[derive(Debug, PartialEq)]
 struct Opened {
     name: String,
@@ -168,7 +169,7 @@ async fn enter(database: &Database) -> (Child, Guest, u32) {
     (child, guest, player)
 }
 
-/// Opens a game. Returns its ID, its template, and what the client learned about it.
+/// Opens a game. Returns its ID, its template, and the data that the client received about it.
 async fn open(guest: &mut Guest, mailbox: &mut Mailbox, template: &str) -> (u32, String, Opened) {
     guest.play(&encoded(9, 0, "Manager.CreateGame", markers(template, 0))).await;
     let mut opened = Opened { name: String::new(), markers: Vec::new(), captured: BTreeSet::new() };
@@ -181,7 +182,7 @@ async fn open(guest: &mut Guest, mailbox: &mut Mailbox, template: &str) -> (u32,
             Says::GameNameChanged(_) => {
                 guest.play(&encoded(0, got.game_id, "Marker.PauseGame", json!({}))).await;
             }
-            // The answer follows everything about the opened game.
+            // The answer follows all data about the opened game.
             Says::GamePaused(_) => return (got.game_id, template, opened),
             _ => {}
         }
@@ -218,7 +219,8 @@ async fn rounds(database: Database, rounds: usize) -> usize {
         for said in said.iter().filter(|_| round < rounds) {
             guest.play(&said.bytes).await;
         }
-        // At a different moment in each round, and before the shard has answered everything.
+        // Kill it at a different moment in each round, and before the shard has answered
+        // everything.
         let enough = 1 + round * 17 % 41;
         let mut heard = 0;
         while round < rounds
@@ -230,7 +232,7 @@ async fn rounds(database: Database, rounds: usize) -> usize {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        // Answers that were in flight.
+        // Read answers that were in flight.
         while guest.hear(&mut mailbox).await.is_some() {
             heard += 1;
         }

@@ -1,5 +1,5 @@
-//! The small games of a shard: the tests of `worldwire-uru` again, with clients over sockets instead
-//! of scripted ones, and with marker games in a database.
+//! The small games of a shard: the tests of `worldwire-uru` again, but with clients over sockets
+//! instead of scripted clients, and with marker games in a database.
 //!
 //! The clock stands still while nothing waits for it.
 

@@ -1,4 +1,4 @@
-//! A shard in its own process, which a test can kill. Its clock only moves when the test
+//! A shard in its own process, which a test can kill. The shard's clock moves only when the test
 //! advances it.
 
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
@@ -21,9 +21,9 @@ use crate::world::{StillTime, settings};
 
 const FOLDER: &str = "WORLDWIRE_GAMES_WORLD";
 const FIXED: &str = "WORLDWIRE_GAMES_FIXED";
-/// The first ID of a game if random numbers are fixed, as the model expects.
+/// The ID of the first game if random numbers are fixed, as the model expects.
 const FIRST_GAME: u32 = 7_000;
-/// How many times tasks get their turn after each step of the clock: a timer wakes an age, which
+/// The number of turns that tasks get after each step of the clock: a timer wakes an age, which
 /// wakes connections.
 const TURNS: usize = 4;
 
@@ -38,7 +38,7 @@ pub(crate) struct ShardProcess {
 }
 
 impl ShardProcess {
-    /// Starts a shard in a folder that has been prepared. Its random bytes can be fixed at zero.
+    /// Starts a shard in a prepared directory. Its random bytes can be fixed at zero.
     pub(crate) fn start(folder: TempDir, is_random_fixed: bool) -> Self {
         let mut command = child::command("process::shard");
         command.env(FOLDER, folder.path()).stdin(Stdio::piped()).stderr(Stdio::inherit());
@@ -65,7 +65,7 @@ impl ShardProcess {
         self.ask(&format!("advance {milliseconds}"));
     }
 
-    /// Lets the clock skip a time in which no timer is due.
+    /// Lets the clock skip a period in which no timer is due.
     pub(crate) fn skip(&mut self, milliseconds: u64) {
         self.ask(&format!("skip {milliseconds}"));
     }
@@ -90,7 +90,7 @@ impl ShardProcess {
     }
 }
 
-/// The child: serves a shard until its standard input ends. Run directly, it does nothing.
+/// The child: serves a shard until its standard input ends. When run directly, it does nothing.
 #[test]
 fn shard() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
@@ -103,7 +103,7 @@ fn shard() {
     });
     let random = if std::env::var_os(FIXED).is_some() { fixed } else { GameRandom::default() };
     let (commands, inbox) = mpsc::channel(1);
-    // Ends with the process, whose last thread reads a pipe.
+    // This ends with the process, whose last thread reads a pipe.
     std::thread::spawn(move || {
         let mut lines = std::io::stdin().lines().map_while(Result::ok);
         lines.try_for_each(|line| commands.blocking_send(line).ok())
@@ -119,7 +119,7 @@ async fn serve(folder: &Path, random: GameRandom, mut commands: mpsc::Receiver<S
     };
     let shard = Shard::open_within(folder, PrimeKind::Plain, change, random).await.unwrap();
     let vault = shard.vault().clone();
-    // The test harness has begun a line.
+    // The test harness has already started a line.
     say(&format!("\naddress {}", shard.address().unwrap()));
     let stop = Stop::new();
     let serving = tokio::spawn(shard.serve(stop.signal()));

@@ -42,7 +42,7 @@ pub(crate) const PLAYERS: [u32; 8] =
 pub(crate) const A: u32 = PLAYERS[0];
 pub(crate) const B: u32 = PLAYERS[1];
 pub(crate) const D: u32 = PLAYERS[3];
-/// A player who plays nothing, and sees others leave.
+/// A player who plays no game and sees others leave.
 const WITNESS: u32 = 28_000;
 /// The maximum length of a list of operations.
 pub(crate) const OPERATIONS: usize = 220;
@@ -54,18 +54,19 @@ pub(crate) const INSTANCE: Uuid = Uuid([7; 16]);
 const PATIENCE: Duration = Duration::from_secs(300);
 /// How often clients send a ping, in milliseconds.
 const PING_EVERY: u64 = 10_000;
-/// How many refused messages per minute a shard tolerates.
+/// The number of refused messages per minute that a shard tolerates.
 const TOLERATED: usize = 15;
-/// How many milliseconds before and after a timer the clock runs a millisecond at a time.
+/// The number of milliseconds before and after a timer during which the clock runs a millisecond at
+/// a time.
 const NEAR: u64 = 3;
 
-/// How many lists of operations the model is compared with.
+/// The number of lists of operations with which the model is compared.
 pub(crate) fn rounds() -> u32 {
     let wanted = std::env::var("WORLDWIRE_GAMES_ROUNDS").ok();
     wanted.and_then(|rounds| rounds.parse().ok()).unwrap_or(4)
 }
 
-/// A runtime whose clock only moves when a test advances it.
+/// A runtime whose clock moves only when a test advances it.
 pub(crate) struct StillTime {
     /// While a blocking task runs, the runtime does not skip idle time.
     _awake: Sender<()>,
@@ -104,7 +105,7 @@ pub(crate) struct Guest {
 pub(crate) struct World {
     guests: BTreeMap<u32, Guest>,
     mailboxes: BTreeMap<u32, Mailbox>,
-    /// Started by the first message.
+    /// The first message starts the shard.
     shard: Option<ShardProcess>,
     is_random_fixed: bool,
     checks: AtomicUsize,
@@ -132,7 +133,7 @@ pub(crate) fn settings(config: &mut ShardConfig) {
     config.auth.reconnect_seconds = 1;
 }
 
-/// The name and content of a file, and who may read it.
+/// The name, content and permissions of a file.
 type PreparedFile = (PathBuf, Vec<u8>, Permissions);
 
 /// The files of a stopped shard, whose players have the numbers that the tests use.
@@ -191,7 +192,7 @@ async fn import(vault: &Vault, lines: &[String]) {
     loop {
         let dump = Dump::read(lines.iter().map(String::as_str)).unwrap();
         match vault.import(dump, true).await {
-            // Sessions wait for their clients to come back.
+            // Sessions wait for their clients to return.
             Err(NetError::LoggedInElsewhere) => {
                 moment().await;
                 tokio::time::advance(Duration::from_secs(1)).await;
@@ -219,8 +220,8 @@ impl World {
         self.is_random_fixed = true;
     }
 
-    /// A list of operations that this world can run: a shard disconnects players who send too many
-    /// messages that are refused.
+    /// A list of operations that this world can run. A shard would disconnect players who send too
+    /// many messages that are refused.
     pub(crate) fn paced(&self, operations: Vec<Operation>) -> Vec<Operation> {
         let mut paced = Vec::new();
         let mut said = BTreeMap::<u32, usize>::new();
@@ -273,7 +274,7 @@ impl World {
     }
 
     /// Kills the shard while it handles a player's messages to a game, after it has answered this
-    /// many, and starts it again. Returns all answers that the player has received.
+    /// many of them, and starts it again. Returns all answers that the player has received.
     pub(crate) fn kill(&mut self, player: u32, burst: &[Vec<u8>], answers: usize) -> Vec<Got> {
         self.enter(player);
         let Self { runtime, shard, guests, mailboxes, is_random_fixed, .. } = self;
@@ -288,7 +289,7 @@ impl World {
                 got.push(guest.hear(mailbox).await.expect("the shard runs"));
             }
             let folder = shard.take().unwrap().kill();
-            // Answers that were on their way.
+            // Read answers that were on their way.
             while let Some(answer) = guest.hear(mailbox).await {
                 got.push(answer);
             }
@@ -348,14 +349,14 @@ impl World {
         self.pass(milliseconds, |_| true);
     }
 
-    /// Lets the clock run. The timers of games, given by the milliseconds until each one, must not
-    /// be late, so around them it runs a millisecond at a time. It skips the time in between.
+    /// Lets the clock run. The games' timers, given as the milliseconds until each one, must not be
+    /// late, so the clock runs a millisecond at a time around them. It skips the time in between.
     pub(crate) fn advance_over(&mut self, milliseconds: u64, timers: &[u64]) {
         let is_near = |at: u64| timers.iter().any(|timer| timer.abs_diff(at) <= NEAR);
         self.pass(milliseconds, is_near);
     }
 
-    /// Lets the clock run, a millisecond at a time where no moment may be skipped.
+    /// Lets the clock run. Where no moment may be skipped, it runs a millisecond at a time.
     fn pass(&mut self, milliseconds: u64, is_near: impl Fn(u64) -> bool) {
         let Self { runtime, shard, guests, mailboxes, .. } = self;
         let Some(shard) = shard else { return };
@@ -364,7 +365,8 @@ impl World {
             let (mut now, mut passed) = (0, 0);
             while passed < milliseconds {
                 let hop = (milliseconds - passed).min(PING_EVERY);
-                // The length of the part that begins here, in which all moments are alike.
+                // The number of moments from here on that are all near a timer, or all not near
+                // one.
                 let end = passed + hop;
                 while now < end {
                     let near = is_near(now + 1);
@@ -395,8 +397,8 @@ impl World {
         self.checks.store(0, Ordering::Relaxed);
     }
 
-    /// Checks that exactly these games run, by ID, with these members. Games without members are
-    /// not listed. This takes longer than an operation, so it is not done every time.
+    /// Checks that exactly these games are running, by ID, with these members. Games without
+    /// members are not listed. This takes longer than an operation, so it is not done every time.
     pub(crate) fn runs(&self, games: &[(u32, Vec<u32>)]) {
         let Some(shard) = &self.shard else { return };
         if !self.checks.fetch_add(1, Ordering::Relaxed).is_multiple_of(8) {
@@ -430,7 +432,7 @@ impl Drop for World {
     }
 }
 
-/// Lets a player into the age, unless it is there.
+/// Lets a player into the age, unless it is already there.
 async fn enter(shard: &ShardProcess, guests: &mut BTreeMap<u32, Guest>, player: u32) {
     let guest = match guests.entry(player) {
         Entry::Occupied(guest) => guest.into_mut(),
@@ -446,7 +448,8 @@ async fn enter(shard: &ShardProcess, guests: &mut BTreeMap<u32, Guest>, player: 
     }
 }
 
-/// Waits until the age and the vault have handled everything. Takes what they sent.
+/// Waits until the age and the vault have handled everything. Takes the messages that they have
+/// sent.
 async fn settle(
     shard: &mut ShardProcess,
     guests: &mut BTreeMap<u32, Guest>,
@@ -454,14 +457,15 @@ async fn settle(
     sender: u32,
 ) {
     fence(sender, guests, mailboxes).await;
-    // The age's requests come before this one.
+    // The age's requests precede this one.
     shard.settle();
     for player in guests.keys().copied().collect::<Vec<_>>() {
         fence(player, guests, mailboxes).await;
     }
 }
 
-/// Waits until the age has handled everything that a player has sent: it answers in order.
+/// Waits until the age has handled everything that a player has sent. This works because the age
+/// answers in order.
 async fn fence(
     player: u32,
     guests: &mut BTreeMap<u32, Guest>,

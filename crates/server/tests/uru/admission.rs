@@ -1,4 +1,4 @@
-//! Processes that do not belong to a shard do not join it. The bus is a real `nats-server`.
+//! Processes that do not belong to a shard cannot join it. The bus is a real `nats-server`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -31,14 +31,14 @@ async fn node(bus: &Bus, folder: TempDir, name: &str, role: Role) -> Running {
     Running::start_within(folder, change, GameRandom::default()).await
 }
 
-/// A folder with a shard's keys.
+/// A directory with a shard's keys.
 fn with_keys_of(leader: &Running) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     keys::save(&leader.keys, &folder.path().join("keys.toml")).unwrap();
     folder
 }
 
-/// Waits until a process has been refused. Returns what it says.
+/// Waits until a process has been refused. Returns its message.
 async fn refused(node: &Running) -> String {
     let health = "GET /health HTTP/1.0\r\nHost: localhost\r\n\r\n";
     let said = async {
@@ -119,14 +119,14 @@ async fn a_front_uses_the_leaders_settings() {
     let Some(bus) = Bus::start() else { return };
     let leader = bus.leader(tempfile::tempdir().unwrap()).await;
     let front = bus.front_with(&leader, |config| config.build = 1).await;
-    // Its client has another build.
+    // The client's build differs from the one configured here.
     let (_, ann) = Player::enter(&front, ANN, "Ann").await;
     assert!(is_online(&leader, ann).await);
     front.stop().await;
     leader.stop().await;
 }
 
-/// Opens a shard of its own on the bus.
+/// This process opens its own shard on the bus.
 async fn opens(bus: &Bus, folder: &Path) -> Result<Shard, String> {
     let settings = bus.settings("b");
     let change = |config: &mut ShardConfig| {
@@ -202,8 +202,8 @@ async fn a_refused_standby_says_so_and_gets_no_shard() {
         assert!(get(status, "/metrics").await.contains("worldwire_standby_refused 1"));
         let refused = refusal(first.path(), Request::HandOver).await;
         assert!(refused.contains("has not joined this process"), "{refused}");
-        // A command in the folder of a process that is not running, such as a failed leader's, would keep
-        // the standby from taking over.
+        // A command in the directory of a process that is not running, such as a failed leader,
+        // would keep the standby from taking over.
         let third = standby_folder(url, &keys::generate(PrimeKind::Plain));
         let refused = Admin::open(third.path()).await.unwrap_err().to_string();
         assert!(refused.contains("others use its database"), "{refused}");

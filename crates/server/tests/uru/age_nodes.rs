@@ -19,7 +19,7 @@ use crate::cluster::Bus;
 use crate::fern::{FERN, blob, object, prepare, told};
 use crate::traveller::Traveller;
 
-/// How long players may be without their ages after a kill.
+/// How long players may be without their ages after a process is killed.
 const BACK_WITHIN: Duration = Duration::from_secs(5);
 
 /// A node in its own runtime, so that everything in the node ends with it.
@@ -43,7 +43,7 @@ impl Node {
         Self { running, runtime: Some(runtime), host }
     }
 
-    /// Ends the node without telling anyone.
+    /// Ends the node without notifying anyone.
     fn kill(&mut self) {
         self.runtime.take().unwrap().shutdown_background();
     }
@@ -57,7 +57,7 @@ impl Drop for Node {
     }
 }
 
-/// The node that a traveller was sent to.
+/// The node to which a traveller was sent.
 fn node_of<'n>(nodes: &'n mut [Node], traveller: &Traveller) -> &'n mut Node {
     nodes.iter_mut().find(|node| node.host == traveller.host).expect("an age node's address")
 }
@@ -71,7 +71,7 @@ async fn an_age_moves_to_another_node_with_its_state() {
     let front = bus.front(&leader).await;
     let mut nodes = [2, 3].map(|number| Node::start(&bus, &leader, number));
 
-    // Players of the leader and of a front meet at a node.
+    // A player of the leader and a player of a front meet on a node.
     let mut ann = Traveller::to_fern(&front, ACCOUNTS[0], "Yeesha").await;
     let bob = Traveller::to_fern(&leader, ACCOUNTS[1], "Atrus").await;
     assert_eq!((ann.number, ann.host), (bob.number, bob.host));
@@ -82,7 +82,7 @@ async fn an_age_moves_to_another_node_with_its_state() {
     assert!(matches!(atrus.hears().await, NetMessage::GroupOwner(_)));
     yeesha.changes(object(1, "Lever"), blob("lever", "place", Scalar::Int(5))).await;
     assert_eq!(told(&atrus.hears().await, "place"), ("Lever".into(), Some("Int(5)".into())));
-    // The leader has stored it.
+    // The leader has stored the change.
     let template = VaultNode {
         node_type: Some(NodeType(0x7577_0001)),
         uuid_1: Some(FERN),

@@ -43,7 +43,8 @@ async fn two_players_meet_and_find_the_age_as_they_left_it() {
     yeesha.loads_its_avatar().await;
     assert!(matches!(atrus.hears().await, NetMessage::LoadClone(_)));
 
-    // They talk. A name that would crash clients is not forwarded (D-41); the next message is.
+    // They talk. A message with a name that would crash clients is not forwarded (D-41); the next
+    // message is.
     yeesha.chats("\u{c9}owyn").await;
     yeesha.chats("Yeesha").await;
     let NetMessage::GameMessage(chat) = atrus.hears().await else { panic!() };
@@ -55,7 +56,7 @@ async fn two_players_meet_and_find_the_age_as_they_left_it() {
     };
     assert_eq!(said.user.to_text(), "Yeesha");
 
-    // One wins the lock.
+    // One of them wins the lock.
     assert_eq!(atrus.asks_for_lock().await, 1);
     assert_eq!(yeesha.asks_for_lock().await, 0);
 
@@ -88,7 +89,7 @@ async fn two_players_meet_and_find_the_age_as_they_left_it() {
     assert!(matches!(yeesha.hears().await, NetMessage::MemberUpdate(_)));
     assert_eq!(yeesha.asks_for_lock().await, 1);
 
-    // After a restart everything is unchanged.
+    // After a restart, everything is unchanged.
     drop((yeesha, ann, bob));
     let folder = shard.stop().await;
     let shard = Running::start_in(folder, |_| ()).await;
@@ -114,7 +115,7 @@ async fn two_players_meet_and_find_the_age_as_they_left_it() {
     drop((atrus, bob));
     let dump = shard.vault.export().await.unwrap();
     assert_eq!(shard.vault.import(dump, true).await, Err(NetError::LoggedInElsewhere));
-    // Nodes with states are no problem for the check of the vault.
+    // The check of the vault accepts nodes with states.
     let findings = shard.vault.check().await.unwrap();
     assert!(findings.iter().all(|finding| !finding.problem), "{findings:?}");
     shard.stop().await;
@@ -251,7 +252,7 @@ async fn an_operator_can_kick_players() {
         assert_eq!(again, Err(format!("\"{}\" is not logged in", ann.player)));
     }
     assert_eq!(kick("Gehn").await, Err("no account or player is called \"Gehn\"".to_owned()));
-    // An account has the name of another account's player.
+    // An account has the same name as another account's player.
     shard.vault.add_account("atrus", "secret", AccountFlags(0)).await.unwrap();
     assert!(kick("Atrus").await.unwrap_err().contains("give the player's number"));
     kick(&bob.player.to_string()).await.unwrap();
@@ -259,7 +260,7 @@ async fn an_operator_can_kick_players() {
     shard.stop().await;
 }
 
-/// Changes reach the database a moment later, so a crash of the shard cannot lose them.
+/// Changes reach the database after a short time, so a later crash of the shard cannot lose them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_are_written_while_the_age_runs() {
     let shard = Running::start(prepare, |_| ()).await;
@@ -267,7 +268,7 @@ async fn changes_are_written_while_the_age_runs() {
     let yeesha = ann.join(&shard).await;
     yeesha.changes(object(1, "Lever"), blob("lever", "place", Scalar::Int(5))).await;
     yeesha.changes(object(1, "Gate"), blob("lever", "place", Scalar::Int(6))).await;
-    // The states of objects are nodes of a type that no client can create.
+    // Objects' states are nodes of a type that no client can create.
     let node_type = Some(NodeType(0x7577_0001));
     let template = VaultNode { node_type, uuid_1: Some(FERN), ..VaultNode::default() };
     let written = async {
@@ -280,7 +281,8 @@ async fn changes_are_written_while_the_age_runs() {
     shard.stop().await;
 }
 
-/// In an age without a vault, players meet but nothing persists. A full age refuses more players.
+/// In an age that is not in the vault, players meet but nothing persists. A full age refuses
+/// further players.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn temporary_ages_persist_nothing_and_full_ages_refuse_players() {
     let small = |folder: &Path| {
@@ -302,7 +304,7 @@ async fn temporary_ages_persist_nothing_and_full_ages_refuse_players() {
     let result = atrus.ask_in(bob.number, bob.account, bob.player).await;
     assert_eq!(result, NetError::ServerBusy);
     drop((yeesha, ann));
-    // The player's slot is free soon.
+    // The player's slot soon becomes free.
     while atrus.ask_in(bob.number, bob.account, bob.player).await != NetError::Success {}
     shard.stop().await;
 }

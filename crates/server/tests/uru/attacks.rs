@@ -48,19 +48,19 @@ pub(crate) async fn is_closed(stream: &mut TcpStream) -> bool {
     read.is_ok()
 }
 
-/// A ping with an answer of the same size.
+/// A ping whose reply has the same size.
 pub(crate) fn ping() -> Vec<u8> {
     let payload = Bytes32::new(vec![0; 60_000]);
     let ping = gatekeeper::PingRequest { trans_id: TransId(1), ping_time_ms: 0, payload };
     Message::from(gatekeeper::ClientMessage::from(ping)).to_bytes().unwrap()
 }
 
-/// A ping of a file connection, which is answered with the same bytes.
+/// A ping on a file connection. The reply consists of the same bytes.
 fn file_ping() -> Vec<u8> {
     [&[12, 0, 0, 0, 0, 0, 0, 0][..], &[1, 2, 3, 4]].concat()
 }
 
-/// Checks that an honest client is answered.
+/// Checks that an honest client gets replies.
 async fn answered(shard: &Running) {
     let mut client = shard.client(Service::Gatekeeper, None).await;
     let request = gatekeeper::AuthSrvIpAddressRequest { trans_id: TransId(1) };
@@ -137,7 +137,7 @@ async fn clients_of_a_trusted_proxy_count_for_their_own_addresses() {
     let mut first = through(&shard, &ann).await;
     assert!(answers(&mut first).await);
     assert!(answers(&mut through(&shard, &bob).await).await);
-    // A second connection of one client, and a connection without a header.
+    // A second connection of the same client, and a connection without a header.
     for header in [&*ann, ""] {
         assert!(is_closed(&mut through(&shard, header).await).await, "{header}");
     }
@@ -150,7 +150,7 @@ async fn clients_of_a_trusted_proxy_count_for_their_own_addresses() {
     );
     shard.stop().await;
 
-    // Others cannot name a client.
+    // Only trusted proxies can name a client.
     let shard = Running::start(|_| (), limited).await;
     assert!(is_closed(&mut through(&shard, &ann).await).await);
     shard.stop().await;
@@ -181,7 +181,7 @@ async fn malformed_messages_close_the_connection() {
     shard.stop().await;
 }
 
-/// Every kind of invalid request gets its result, and the connection stays open.
+/// Every kind of invalid request gets the right result, and the connection stays open.
 #[tokio::test]
 async fn forbidden_requests_have_a_result() {
     let shard = Running::start(|_| (), |_| ()).await;
@@ -190,7 +190,7 @@ async fn forbidden_requests_have_a_result() {
     let (mut bob, bob_id) = Player::enter(&shard, BOB, "Bob").await;
     let folder = VaultNode { node_type: Some(NodeType::Folder), ..VaultNode::default() };
     let anything = || Nested::encode_from(&VaultNode::default()).unwrap();
-    // A mask of missing fields.
+    // The mask announces fields that are missing.
     let malformed = || Nested::new(vec![0xff; 20]);
     let broken_text = || {
         let string64_1 = Some(TermStr::from("left\0right"));
@@ -285,7 +285,7 @@ async fn other_accounts_stay_hidden() {
 /// Notices for a client that does not read are queued, and at some point its connection ends.
 #[tokio::test]
 async fn clients_that_do_not_read_are_disconnected() {
-    // Honest clients request this many at once.
+    // Honest clients make this many requests at once.
     const CHANGES: usize = 100;
     let shard = Running::start(|_| (), |_| ()).await;
     let (mut ann, _) = Player::enter(&shard, ANN, "Ann").await;
@@ -296,7 +296,7 @@ async fn clients_that_do_not_read_are_disconnected() {
     bob.log_in(BOB.0, BOB.1).await;
     let bob_id = bob.create("Bob", "male").await.unwrap();
     assert_eq!(bob.choose(bob_id).await, NetError::Success);
-    // Answers fill the system's buffers.
+    // Replies fill the system's buffers.
     bob.client.deafen();
     for _ in 0..120 {
         let payload = Bytes32::new(vec![0; 60_000]);
@@ -361,7 +361,7 @@ async fn log_of_wrongs() {
         assert!(ann.log_in(BOB.0, "wrong").await.1.result.is_error());
     }
     assert_eq!(log.count("refused logins"), 1, "{}", log.text());
-    // Messages that are too early and have no reply.
+    // Messages that are sent too early and have no reply.
     ann.say(ask::VaultSendNode { node_id: 1, receiver_id: 1 }).await;
     assert_eq!(ann.fetch(1).await.unwrap_err(), NetError::AuthenticationFailed);
     let early = "state=\"registered\" what=\"VaultSendNode\" error=AuthenticationFailed";

@@ -1,4 +1,4 @@
-//! The auth service, as its clients see it.
+//! Tests of the auth service from its clients' point of view.
 
 use std::fs;
 use std::path::Path;
@@ -104,7 +104,7 @@ async fn requests_that_come_too_early_are_refused() {
             result!(player, AccountExistsRequest { account_name: "x".into() }, AccountExistsReply),
             denied
         );
-        // The second time, it has registered but not logged in.
+        // The second time, the client has registered but not logged in.
         player.register().await;
     }
     let (_, reply) = player.log_in(ANN.0, "wrong").await;
@@ -378,7 +378,7 @@ async fn secure_files_are_encrypted_and_wait_for_acknowledgements() {
     let mut chunks = 0;
     while bytes.len() < size as usize {
         if chunks == 4 {
-            // Four chunks are in transit; the next message answers a different request.
+            // Four chunks are in transit; the next message is the reply to a different request.
             let asked = ann.choose(0).await;
             assert_eq!(asked, NetError::Success);
             ann.say(ask::FileDownloadChunkAck { trans_id }).await;

@@ -1,5 +1,5 @@
-//! Players in ages of different processes send each other messages, and an age node serves nothing but
-//! ages. The bus is a real `nats-server`.
+//! Players in ages in different processes send each other messages, and an age node serves nothing
+//! but ages. The bus is a real `nats-server`.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::fern::{FERN, blob, blob_at, object, prepare, told};
 use crate::services::http;
 use crate::traveller::{Traveller, Visitor, bytes, message_header};
 
-/// A folder with what an age node needs.
+/// A directory with everything that an age node needs.
 fn folder(leader: &Running) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     prepare(folder.path());
@@ -31,7 +31,7 @@ fn folder(leader: &Running) -> TempDir {
     folder
 }
 
-/// An age node, once it serves players.
+/// Starts an age node and waits until it serves players.
 pub(crate) async fn age_node(
     bus: &Bus,
     leader: &Running,
@@ -49,7 +49,7 @@ pub(crate) async fn age_node(
     node
 }
 
-/// Joins the age at the node that expects the player. Returns the number of the node.
+/// Joins the age on the node that expects the player. Returns the number of the node.
 async fn join(nodes: &[Running], traveller: &Traveller) -> (usize, Visitor) {
     for (index, node) in nodes.iter().enumerate() {
         let mut visitor = Visitor::connect(node, traveller.player).await;
@@ -82,8 +82,8 @@ impl Visitor {
         self.says(GameMessageDirected { game, receivers: vec![to].into() }).await;
     }
 
-    /// Whispers until the other player hears it. What is said before the receiver's node has
-    /// subscribed to the player's subject is lost.
+    /// Whispers until the other player hears it. Messages sent before the receiver's node has
+    /// subscribed to the player's subject are lost.
     async fn reaches(&self, other: &mut Self) {
         for number in 0..100 {
             let text = format!("Can you hear me? {number}");
@@ -96,7 +96,7 @@ impl Visitor {
         panic!("nothing is heard");
     }
 
-    /// The text of the next chat.
+    /// The text of the next chat message.
     async fn hears_chat(&mut self) -> String {
         loop {
             let stream = match self.hears().await {
@@ -144,7 +144,7 @@ async fn players_in_ages_of_different_nodes_chat() {
     yeesha.chats("Yeesha").await;
     assert_eq!(atrus.hears_chat().await, "Shorah");
 
-    // A node that stops is not chosen again.
+    // A node that is stopping is not chosen again.
     let mut nodes = Vec::from(nodes);
     nodes.remove(first).stop().await;
     while yeesha.game.hear().await.is_some() {}
@@ -176,7 +176,7 @@ async fn an_age_follows_the_next_leader() {
     leader.vault.set_age_settings("Fern", open).await.unwrap();
     let bob = Traveller::to_fern(&leader, ACCOUNTS[1], "Atrus").await;
     let (_, mut atrus) = join(&nodes, &bob).await;
-    // The player learns of the change from the initial states, or later.
+    // The player learns of the change either from the initial states or later.
     let flags = NetFlags::IsSystemMessage | NetFlags::InitialAgeStateRequest;
     let rooms = Vec::new().into();
     atrus.says(GameStateRequest { header: atrus.header(flags), rooms }).await;

@@ -1,5 +1,5 @@
-//! Mistakes in the settings of the bus. A real `nats-server` refuses connections, and the log says what
-//! to do.
+//! Mistakes in the bus settings. A real `nats-server` refuses connections, and the log tells
+//! operators what to do.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -95,7 +95,7 @@ async fn mistakes_alone() {
         said.unwrap_or_else(|_| panic!("{server}: nothing about {wanted:?}:\n{}", log.text()));
         cases.push((server, wanted));
     }
-    // All processes have tried again many times.
+    // By now, all processes have tried again many times.
     for (server, wanted) in cases {
         let text = log.text();
         let lines = text.lines().filter(|line| line.contains(&server) && line.contains(wanted));
@@ -109,7 +109,7 @@ async fn mistakes_alone() {
     assert!(error.contains("own.nk: contains no certificates in PEM format"), "{error}");
 }
 
-/// A front, and its folder.
+/// A front and its directory.
 async fn front(cluster: Cluster) -> (TempDir, Shard) {
     try_front(cluster).await.unwrap()
 }
@@ -127,11 +127,11 @@ async fn try_front(cluster: Cluster) -> Result<(TempDir, Shard), String> {
     shard.map(|shard| (folder, shard)).map_err(|error| error.to_string())
 }
 
-/// Two authorities, one of which has certified servers at 127.0.0.1: `good` and `expired`.
+/// Two authorities. One of them has certified two servers at 127.0.0.1: `good` and `expired`.
 struct Certificates;
 
 impl Certificates {
-    /// `None` if OpenSSL is not installed, which is a failure under CI.
+    /// `None` if OpenSSL is not installed, which is a failure in CI.
     fn make(folder: &Path) -> Option<Self> {
         if Command::new("openssl").arg("version").output().is_err() {
             let is_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());

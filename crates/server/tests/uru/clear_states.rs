@@ -13,7 +13,7 @@ use crate::fern::{FERN, PREFIX, blob, object, prepare, told};
 use crate::traveller::{Traveller, Visitor};
 
 const OTHER: Uuid = Uuid([8; 16]);
-/// The type of nodes that hold the state of an object.
+/// The type of nodes that contain an object's state.
 const OBJECT_STATE: NodeType = NodeType(0x7577_0001);
 
 async fn clear(shard: &Running, age: &str, own_state: bool) -> Result<Json, String> {
@@ -30,7 +30,7 @@ async fn stored(shard: &Running, instance: Uuid) -> usize {
     shard.vault.find(template).await.unwrap().len()
 }
 
-/// The states that a player receives on joining: names, and whether the gate is open.
+/// The names of the states that a player receives on joining, and whether the gate is open.
 async fn found(visitor: &mut Visitor) -> Vec<(String, Option<String>)> {
     assert!(matches!(visitor.hears().await, NetMessage::GroupOwner(_)));
     let state = visitor.asks_for_state().await;
@@ -64,7 +64,7 @@ async fn an_operator_clears_the_states_of_an_age() {
     plays(&mut yeesha).await;
     plays(&mut atrus).await;
 
-    // The name must be unique, and the age empty.
+    // The name must be unique, and the age must be empty.
     let ambiguous = clear(&shard, "fern", false).await.unwrap_err();
     assert!(
         ambiguous.starts_with("2 nodes are called \"fern\"; specify one by its number: "),
@@ -80,7 +80,7 @@ async fn an_operator_clears_the_states_of_an_age() {
     let refused = clear(&shard, &fern, true).await;
     assert_eq!(refused, Err(format!("age {fern:?} is not empty: Yeesha is there")));
 
-    // The age is still running after she left. Its pending states are removed as well.
+    // The age is still running after she has left. Its pending states are removed as well.
     let throw_out = async || {
         let who = "Yeesha".to_owned();
         shard.control().perform(Request::Kick { who }, &[]).await.unwrap();
@@ -94,13 +94,14 @@ async fn an_operator_clears_the_states_of_an_age() {
     });
     assert_eq!(cleared, wanted);
     assert_eq!(stored(&shard, FERN).await, 0);
-    // The other age writes a moment later.
+    // The other age writes its states a moment later.
     let written = async { while stored(&shard, OTHER).await != 1 {} };
     tokio::time::timeout(PATIENCE, written).await.unwrap();
     let problems = shard.vault.check().await.unwrap();
     assert!(problems.iter().all(|finding| !finding.problem), "{problems:?}");
 
-    // The gate is part of the age's own state, and stays as she left it until that is cleared, too.
+    // The gate is part of the age's own state. It stays as she left it until that state is cleared,
+    // too.
     for (open, own_state) in [("Bool(true)", true), ("Bool(false)", false)] {
         let ann = Traveller::to_fern(&shard, ACCOUNTS[0], "Yeesha").await;
         let mut yeesha = ann.join(&shard).await;
@@ -114,7 +115,7 @@ async fn an_operator_clears_the_states_of_an_age() {
         assert_eq!((&cleared["states"], &cleared["ownState"]), (&json!(0), &json!(own_state)));
     }
 
-    // Another instance is not affected, and its states last.
+    // Another instance is not affected, and its states are kept.
     drop((yeesha, atrus, ann, bob));
     let shard = Running::start_in(shard.stop().await, |_| ()).await;
     assert_eq!((stored(&shard, FERN).await, stored(&shard, OTHER).await), (0, 1));

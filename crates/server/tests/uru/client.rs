@@ -42,7 +42,7 @@ pub(crate) struct Running {
     serving: JoinHandle<Result<(), worldwire_server::ServeError>>,
 }
 
-/// The accounts of every test's shard: name and password.
+/// The accounts on every test's shard: names and passwords.
 pub(crate) const ACCOUNTS: [(&str, &str); 2] =
     [("Ann@Example.org", "Tre3-deep"), ("bob", "linking book")];
 
@@ -92,7 +92,7 @@ impl Running {
         Self { folder, address, status, keys, vault, stop, serving }
     }
 
-    /// The vault as operators control it.
+    /// Operators' control of the vault.
     pub(crate) fn control(&self) -> Control {
         Control::stopped(self.folder.path(), self.vault.clone())
     }

@@ -1,5 +1,5 @@
-//! Clients of a front, whose vault and ages are in another process. The bus is a real
-//! `nats-server`, which is killed and stopped.
+//! Clients of a front whose vault and ages are in another process. The bus is a real `nats-server`,
+//! which is killed and suspended.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::Ipv4Addr;
@@ -34,7 +34,7 @@ use crate::player::{ANN, BOB, Player, result};
 use crate::reconnect::{hears, is_online};
 use crate::traveller::Traveller;
 
-/// A `nats-server`, and the processes that use it.
+/// A `nats-server` with methods to start processes that use it.
 pub(crate) struct Bus(NatsServer);
 
 impl Deref for Bus {
@@ -57,7 +57,7 @@ impl Bus {
         NatsServer::start(None).map(Self)
     }
 
-    /// The settings of a process that uses it.
+    /// The settings of a process that uses this bus.
     pub(crate) fn settings(&self, node: &str) -> impl FnOnce(&mut ShardConfig) + use<> {
         let (server, node) = (format!("nats://127.0.0.1:{}", self.port), node.to_owned());
         move |config| {
@@ -84,7 +84,7 @@ impl Bus {
         Running::start_in(folder, change).await
     }
 
-    /// A front with the keys of the leader, once it serves clients.
+    /// Starts a front with the keys of the leader and waits until it serves clients.
     pub(crate) async fn front(&self, leader: &Running) -> Running {
         self.front_with(leader, |_| ()).await
     }
@@ -93,7 +93,7 @@ impl Bus {
         self.front_with(leader, |config| config.cluster.node = node.to_owned()).await
     }
 
-    /// The settings of a process that uses it, as text.
+    /// The settings of a process that uses this bus, as text.
     pub(crate) fn section(&self, node: &str) -> String {
         format!(
             "[cluster]\nbus = [\"nats://127.0.0.1:{}\"]\nname = \"shard\"\nnode = \"{node}\"\n",
@@ -162,7 +162,7 @@ async fn a_front_serves_clients_of_the_leaders_shard() {
 
     let (mut bob, b) = Player::enter(&leader, BOB, "Bob").await;
     assert!(is_online(&leader, a).await && is_online(&leader, b).await);
-    // What Bob sends reaches Ann, with its notice before later replies.
+    // The note that Bob sends reaches Ann, and the notice about it precedes later replies.
     let of_bob =
         bob.make(VaultNode { node_type: Some(NodeType::TextNote), ..VaultNode::default() }).await;
     bob.say(ask::VaultSendNode { node_id: of_bob, receiver_id: a }).await;
@@ -177,7 +177,7 @@ async fn a_front_serves_clients_of_the_leaders_shard() {
     assert_eq!(saved, NetError::Success);
     assert_eq!(leader.vault.show(note).await.unwrap()["Text_1"], "kept");
 
-    // A lost connection resumes its session at the front.
+    // After a lost connection, the client resumes its session through the front.
     let token = ann.token;
     ann.client.lose();
     let stream = worldwire_net::tcp::dial(front.address, PATIENCE).await.unwrap();
@@ -254,7 +254,7 @@ fn seed_file(folder: &Path, name: &str, pair: &KeyPair) -> PathBuf {
     file
 }
 
-/// The permissions in the documentation suffice.
+/// The permissions in the documentation are enough.
 #[tokio::test]
 async fn each_process_logs_in_to_the_bus_with_its_own_key() {
     let [of_leader, of_front, of_age] = [(); 3].map(|()| KeyPair::new_user());
@@ -330,7 +330,7 @@ async fn processes_subscribe_again_when_they_may() {
     leader.stop().await;
 }
 
-/// What the bus says to a line of its protocol from a process with this key, up to its next PONG.
+/// The bus's reply to a protocol line from a process with this key, up to the next PONG.
 async fn said(bus: &Bus, pair: &KeyPair, line: &str) -> String {
     let stream = TokioStream::connect((Ipv4Addr::LOCALHOST, bus.port)).await.unwrap();
     let (reader, mut writer) = stream.into_split();
@@ -396,10 +396,10 @@ async fn processes_may_do_only_what_they_need_on_the_bus() {
     }
 }
 
-/// What workers sent, and what was acknowledged.
+/// The numbers that workers sent, and those that were acknowledged.
 #[derive(Debug, Default)]
 struct History {
-    /// The highest number of each node.
+    /// The highest number saved in each node.
     sent: BTreeMap<u32, u32>,
     acknowledged: BTreeMap<u32, u32>,
     made: HashSet<u32>,
@@ -429,7 +429,7 @@ async fn nothing_acknowledged_is_lost_when_the_bus_fails() {
         })
         .collect();
     progress(&history).await;
-    // Too short for sessions to end.
+    // This is too short for sessions to end.
     bus.signal("-STOP");
     sleep(Duration::from_millis(500)).await;
     bus.signal("-CONT");
@@ -439,7 +439,7 @@ async fn nothing_acknowledged_is_lost_when_the_bus_fails() {
     bus.run();
     progress(&history).await;
     assert_eq!(history.lock().unwrap().refused, 0);
-    // Long enough for sessions to end.
+    // This is long enough for sessions to end.
     bus.signal("-STOP");
     let ended = async {
         while !front.vault.is_failing() {
@@ -469,7 +469,7 @@ async fn nothing_acknowledged_is_lost_when_the_bus_fails() {
     leader.stop().await;
 }
 
-/// Waits until more has been acknowledged.
+/// Waits until further saves have been acknowledged.
 async fn progress(history: &Mutex<History>) {
     let count = || history.lock().unwrap().acknowledged.values().sum::<u32>();
     let wanted = count() + 200;

@@ -1,4 +1,4 @@
-//! The database fails, and recovers.
+//! The database fails and recovers.
 
 use std::time::{Duration, Instant};
 

@@ -40,7 +40,7 @@ pub(crate) fn blob(descriptor: &str, variable: &str, value: Scalar<'_>) -> Vec<u
     blob_at(descriptor, variable, value, 1_700_000_000)
 }
 
-/// A state with a variable that was changed at this time.
+/// A state in which a variable was changed at this time.
 pub(crate) fn blob_at(
     descriptor: &str,
     variable: &str,

@@ -1,5 +1,5 @@
-//! Attacks do not slow others down: the latency of honest clients is measured at a shard under
-//! attack and, at the same time, at an idle one.
+//! Attacks do not slow down other clients. The latency of honest clients is measured on a shard
+//! under attack and, at the same time, on an idle one.
 
 use std::time::{Duration, Instant};
 
@@ -23,9 +23,9 @@ use crate::player::{ANN, BOB, Player, result};
 
 /// How often honest clients send requests during an attack.
 const SAMPLES: usize = 200;
-/// The maximum number of measurements. Other processes may disturb one.
+/// The maximum number of measurements. Other processes on the machine may disturb one.
 const TRIES: usize = 5;
-/// Connections that never complete their setup.
+/// The number of connections that never complete their setup.
 const HALF_OPEN: usize = 1000;
 
 /// A running attack.
@@ -44,7 +44,7 @@ impl Attack {
     }
 }
 
-/// An honest client, which also asks the gatekeeper on a new connection each time.
+/// An honest client, which also queries the gatekeeper over a new connection each time.
 struct Honest {
     player: Player,
     id: u32,
@@ -67,7 +67,7 @@ impl Honest {
     }
 }
 
-/// A separate thread, so that the shards compete only for the processor.
+/// Each shard has a separate thread, so that they compete only for the processor.
 fn thread() -> Runtime {
     Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
 }
@@ -119,7 +119,8 @@ fn attacks_do_not_slow_others_down() {
     }
 }
 
-/// Honest clients of both shards ask in turn; the attacked one takes at most twice the time.
+/// Honest clients of both shards make requests in turn; the shard under attack takes at most twice
+/// as long.
 async fn compare(attack: &str, shards: [&Running; 2], clients: &mut [Honest]) {
     let mut seen = Vec::new();
     for _ in 0..TRIES {
@@ -155,7 +156,7 @@ async fn half_open(shard: &Running) -> Attack {
     attack
 }
 
-/// Downloads and answers that are never read, and endless messages.
+/// Downloads and replies that are never read, and endless messages.
 async fn slow_readers(shard: &Running) -> Attack {
     let mut attack = Attack::default();
     let (trans_id, build_id) = (TransId(1), 0);

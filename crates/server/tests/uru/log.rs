@@ -1,10 +1,10 @@
-//! A shard's log. A test that reads it runs in a separate process: subscribers of single threads
-//! interfere with each other, and the database uses other threads.
+//! A shard's log. A test that reads it runs in a separate process, because subscribers for single
+//! threads interfere with each other, and the database uses other threads.
 
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-/// Set in the process of such a test.
+/// The environment variable that is set in the process of such a test.
 const ALONE: &str = "WORLDWIRE_LOG_TEST";
 
 /// Runs a test that begins with [`Log::alone`] in a separate process.
@@ -32,8 +32,8 @@ impl std::io::Write for Log {
 }
 
 impl Log {
-    /// Captures the lines of all threads if this process is for one test. Otherwise the test does
-    /// nothing here.
+    /// Captures the lines of all threads if this process runs only one test. Otherwise, the test
+    /// does nothing.
     pub(crate) fn alone() -> Option<Self> {
         std::env::var_os(ALONE)?;
         let log = Self::default();

@@ -1,4 +1,4 @@
-//! A shard over loopback, with clients built on our connection machines.
+//! A shard over loopback, with clients built on this project's connection state machines.
 
 #![allow(clippy::unwrap_used, reason = "panics are failures of the test")]
 

@@ -1,4 +1,4 @@
-//! Operators' commands in the folders of processes that do not have the vault.
+//! Operators' commands in the directories of processes that do not have the vault.
 
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -24,7 +24,7 @@ use crate::postgres::Database;
 use crate::reconnect::is_online;
 use crate::services::http;
 
-/// Eighty of these do not fit in one part of an answer.
+/// Eighty of these do not fit into one part of a reply.
 const BLOB: &[u8] = &[7; 10_000];
 
 const HEALTH: &str = "GET /health HTTP/1.0\r\nHost: localhost\r\n\r\n";
@@ -142,7 +142,7 @@ impl Process {
         let stop = Stop::new();
         let (signal, path) = (stop.signal(), folder.path().to_owned());
         let (opened, opening) = oneshot::channel();
-        // Its futures stay on one thread.
+        // The futures stay on one thread.
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.unwrap().block_on(async {
@@ -157,7 +157,7 @@ impl Process {
         Self { folder, stop, thread }
     }
 
-    /// Repeats a request until its answer is as expected.
+    /// Repeats a request until the reply is as expected.
     async fn until(&self, request: Request, wanted: impl Fn(&Result<Vec<Json>, String>) -> bool) {
         let answered = async {
             loop {
@@ -245,7 +245,7 @@ async fn operators_see_all_processes() {
     first.stop().await;
 }
 
-/// Without a bus, the database shows who watches it.
+/// Without a bus, the database shows which standbys are watching it.
 #[tokio::test]
 async fn a_standby_is_seen_in_the_database() {
     let Some(database) = Database::postgres() else { return };
@@ -321,7 +321,7 @@ async fn a_drained_front_has_no_clients() {
     leader.stop().await;
 }
 
-/// If it did not, a load balancer would send the front clients that cannot log in.
+/// Otherwise, a load balancer would send clients to this front, where they could not log in.
 #[tokio::test]
 async fn the_health_of_a_front_follows_the_leaders_database() {
     let Some(bus) = Bus::start() else { return };

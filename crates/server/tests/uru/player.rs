@@ -43,7 +43,7 @@ macro_rules! reply {
     }};
 }
 
-/// Sends a request whose reply has only a result, and returns that result.
+/// Sends a request whose reply contains only a result, and returns that result.
 macro_rules! result {
     ($player:expr, $Ask:ident { $($field:ident: $value:expr),* }, $Reply:ident) => {{
         let trans_id = $player.next();
@@ -179,7 +179,7 @@ impl Player {
         }
     }
 
-    /// Logs in with a new player.
+    /// Logs in and chooses a new player.
     pub(crate) async fn enter(shard: &Running, account: (&str, &str), name: &str) -> (Self, u32) {
         let mut player = Self::connect(shard).await;
         let (_, reply) = player.log_in(account.0, account.1).await;

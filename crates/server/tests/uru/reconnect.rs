@@ -22,7 +22,7 @@ async fn back(shard: &Running, token: Uuid) -> Player {
     player
 }
 
-/// The result of requests without a session.
+/// The result of requests that are made without a session.
 pub(crate) async fn knows_nothing(player: &mut Player) {
     let answer = result!(player, VaultNodeFetch { node_id: 1 }, VaultNodeFetched);
     assert_eq!(answer, NetError::AuthenticationFailed);
@@ -68,7 +68,7 @@ async fn a_lost_connection_resumes_its_session() {
     let note =
         ann.make(VaultNode { node_type: Some(NodeType::TextNote), ..VaultNode::default() }).await;
     let (mut bob, b) = Player::enter(&shard, BOB, "Bob").await;
-    // The reply to this is lost with the connection.
+    // The reply to this request is lost with the connection.
     let text = VaultNode { text_1: Some(TermStr::from("kept")), ..VaultNode::default() };
     let save = ask::VaultNodeSave {
         trans_id: ann.next(),
@@ -86,7 +86,8 @@ async fn a_lost_connection_resumes_its_session() {
     timeout(PATIENCE, is_saved).await.unwrap();
     ann.client.lose();
 
-    // Both are in the neighbourhood, so she is notified of this while she is disconnected.
+    // Both are in the neighbourhood, so a notice about this is sent to her while she is
+    // disconnected.
     let bobs = info(&shard, b).await;
     shard.vault.set(bobs, VaultNode { int32_2: Some(7), ..VaultNode::default() }).await.unwrap();
     hears(&mut bob, |told| matches!(told, Reply::VaultNodeChanged(it) if it.node_id == bobs)).await;
@@ -163,7 +164,7 @@ async fn a_new_login_does_not_meet_the_old_session() {
     ann.client.lose();
     let mut ann = Player::connect(&shard).await;
     ann.log_in(ANN.0, ANN.1).await;
-    // The server may not have noticed the loss yet.
+    // The server may not have noticed the lost connection yet.
     let chosen = async {
         while ann.choose(a).await != NetError::Success {
             sleep(Duration::from_millis(5)).await;

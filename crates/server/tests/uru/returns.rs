@@ -24,9 +24,9 @@ use crate::reconnect::{hears, info, is_online, knows_nothing};
 use crate::takeover::{self, NAMES, Process};
 use crate::traveller::Traveller;
 
-/// How long a client may wait until its session continues, when its front has failed.
+/// How long a client may wait until its session continues after its front has failed.
 const FRONT_LIMIT: Duration = Duration::from_secs(3);
-/// How long a client may wait until its session continues, when the leader has failed.
+/// How long a client may wait until its session continues after the leader has failed.
 const LEADER_LIMIT: Duration = Duration::from_millis(3_500);
 
 /// Reconnects with a token and registers.
@@ -74,7 +74,7 @@ async fn a_session_continues_at_any_process() {
     let (mut bob, b) = Player::enter(&leader, BOB, "Bob").await;
     let (annas, bobs) = (info(&leader, a).await, info(&leader, b).await);
 
-    // From a front that knows that the connection is lost, to another one.
+    // From a front that has noticed the lost connection, to another front.
     let first = ann.token;
     ann.client.lose();
     leader.vault.set(bobs, VaultNode { int32_2: Some(7), ..VaultNode::default() }).await.unwrap();
@@ -93,14 +93,15 @@ async fn a_session_continues_at_any_process() {
     thief.register().await;
     knows_nothing(&mut thief).await;
 
-    // From a front that does not know yet, to the leader, and from there to a front.
+    // From a front that has not noticed the lost connection yet, to the leader, and from there to a
+    // front.
     let mut again = back(&leader, ann.token).await;
     sees(&mut again, a).await;
     is_closed(&mut ann).await;
     let mut ann = back(&one, again.token).await;
     sees(&mut ann, a).await;
     is_closed(&mut again).await;
-    // To the front where the session already is.
+    // To the front that already has the session.
     let token = ann.token;
     ann.client.lose();
     let mut ann = back(&one, token).await;
@@ -113,7 +114,7 @@ async fn a_session_continues_at_any_process() {
     ann.client.lose();
     let mut ann = Player::connect(&two).await;
     ann.log_in(ANN.0, ANN.1).await;
-    // The front may not have noticed the loss yet.
+    // The front may not have noticed the lost connection yet.
     let chosen = async {
         while ann.choose(a).await != NetError::Success {
             sleep(Duration::from_millis(5)).await;
@@ -153,7 +154,7 @@ async fn players_stay_in_their_ages_while_their_sessions_move() {
     ann.auth.lose();
     let mut ann = back(&two, token).await;
     sees(&mut ann, player).await;
-    // The game connection belongs to the session at its new place: it ends with it.
+    // The game connection belongs to the session in its new place and ends with it.
     while let Ok(heard) = timeout(Duration::from_millis(100), here.game.hear()).await {
         assert!(heard.is_some(), "the game connection has ended");
     }
@@ -164,7 +165,7 @@ async fn players_stay_in_their_ages_while_their_sessions_move() {
     leader.stop().await;
 }
 
-/// A folder for a front in its own process.
+/// A directory for a front in its own process.
 fn front_folder(bus: &Bus, ring: &KeyRing, node: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let settings = format!(
@@ -202,7 +203,7 @@ async fn clients_of_a_killed_front_continue_at_another_one() {
     sees(&mut ann, a).await;
     let resumed = killed.elapsed();
     assert!(resumed < FRONT_LIMIT, "{resumed:?}");
-    // He does not come back.
+    // He does not return.
     assert!(is_online(&leader, b).await);
     goes_offline(&leader, b).await;
     let expired = killed.elapsed();
@@ -212,7 +213,7 @@ async fn clients_of_a_killed_front_continue_at_another_one() {
     leader.stop().await;
 }
 
-/// Comes back by token as soon as a front lets the client, as clients do.
+/// Returns by token as soon as a front admits the client, as game clients do.
 async fn returns(address: SocketAddr, ring: &KeyRing, token: Uuid) -> Player {
     let start = Instant::now();
     loop {
@@ -256,7 +257,7 @@ async fn clients_of_a_front_continue_when_the_leader_is_killed() {
     is_closed(&mut a).await;
     let closed = killed.elapsed();
     let old = a.token;
-    // Anna returns at another front.
+    // Anna returns through another front.
     let mut a = returns(addresses[1], &ring, old).await;
     assert!(takeover::is_online(&mut a, annas).await);
     let resumed = killed.elapsed();

@@ -1,4 +1,4 @@
-//! Gatekeeper, files and the status page.
+//! Tests of the gatekeeper, the file service and the status page.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -66,8 +66,8 @@ async fn the_gatekeeper_answers_encrypted_and_plain_clients() {
     shard.stop().await;
 }
 
-/// Downloads a file, with a ping in between. Returns the chunks' lengths, the bytes, and when the
-/// ping was answered.
+/// Downloads a file, with a ping in between. Returns the chunks' lengths, the bytes, and the point
+/// at which the reply to the ping arrived.
 async fn download(client: &mut Client, name: &str) -> (NetError, Vec<usize>, Vec<u8>) {
     let (trans_id, build_id) = (TransId(9), 0);
     let request = file::FileDownloadRequest { trans_id, filename: name.into(), build_id };

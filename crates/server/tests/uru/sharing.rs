@@ -1,4 +1,5 @@
-//! Sharing a book: its owner and another player are in one age, and both link to the book's age.
+//! Tests of sharing a book: its owner and another player are in one age, and both link to the
+//! book's age.
 
 use worldwire_uru::frame::Message;
 use worldwire_uru::message::auth::client as ask;
@@ -65,7 +66,7 @@ async fn a_shared_book_works() {
     assert_eq!(bob.link(&shard, "Personal", relto).await, NetError::AgeNotFound);
     assert_eq!(bob.link(&shard, "city", city).await, NetError::Success);
     assert_eq!(bob.link(&shard, "Personal", relto).await, NetError::AgeNotFound);
-    // Ann shares her book in the city, and links first.
+    // In the city, Ann shares her book. She links first.
     assert_eq!(bob.link(&shard, "city", city).await, NetError::Success);
     assert_eq!(ann.link(&shard, "city", city).await, NetError::Success);
     assert_eq!(ann.link(&shard, "Personal", relto).await, NetError::Success);

@@ -95,7 +95,7 @@ fn chat_bytes(chat: &GameMessage<'_>) -> Vec<u8> {
     chat.stream.payload(&mut inflater, &Limits::DEFAULT).unwrap().to_vec()
 }
 
-/// D-34: a client that does not read is disconnected when its queue is full, and does not delay
+/// D-34: a client that does not read is disconnected when its queue is full, and it does not delay
 /// others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn game_clients_that_do_not_read_are_disconnected() {
@@ -124,7 +124,7 @@ async fn game_clients_that_do_not_read_are_disconnected() {
                 sent += 1;
             }
             yeesha.says(MembersListReq { header: yeesha.header(NetFlags(0)) }).await;
-            // She is answered immediately, whatever is queued for him.
+            // She gets replies immediately, no matter what is queued for him.
             loop {
                 match yeesha.hears().await {
                     NetMessage::MembersList(list) if list.members.is_empty() => return,
@@ -139,7 +139,8 @@ async fn game_clients_that_do_not_read_are_disconnected() {
     shard.stop().await;
 }
 
-/// D-42: objects created by a player who left continue under the name of a present one.
+/// D-42: objects created by a player who has left continue to exist under the name of a player who
+/// is present.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_of_departed_players_get_a_new_owner() {
     let shard = Running::start(prepare, |_| ()).await;
@@ -203,7 +204,7 @@ async fn players_stay_for_a_while_after_losing_their_auth_connection() {
     tokio::time::sleep(Duration::from_millis(1300)).await;
     assert_eq!(atrus.asks_for_members().await, ["Yeesha"]);
     assert_eq!(yeesha.asks_for_members().await, ["Atrus"]);
-    // This time the client does not reconnect.
+    // This time, the client does not reconnect.
     back.client.lose();
     assert_eq!(atrus.asks_for_members().await, ["Yeesha"]);
     yeesha.hears_of_the_end_of(player).await;
@@ -213,8 +214,8 @@ async fn players_stay_for_a_while_after_losing_their_auth_connection() {
     shard.stop().await;
 }
 
-/// Only the address of a player's auth connection can join as that player, whatever else an
-/// attacker knows.
+/// Only a client at the address of a player's auth connection can join as that player, no matter
+/// what else an attacker knows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn players_join_from_their_own_address_only() {
     let shard = Running::start(prepare, |_| ()).await;
@@ -285,11 +286,12 @@ async fn attacks_do_not_affect_others() {
         assert_eq!(yeesha.asks_for_lock().await, 1);
     };
     tokio::join!(attacks, hears);
-    // Wrong counts, of variables and of bytes in a stream. Too many of them end the connection.
+    // Wrong counts of variables, and of bytes in a stream. Too many such messages end the
+    // connection.
     let good = blob("lever", "place", Scalar::Int(1));
     for at in 0..200 {
         let mut lie = good.clone();
-        // Counts follow the header of the blob.
+        // The counts follow the header of the blob.
         let place = good.len() - 1 - at % 12;
         lie[place] = lie[place].wrapping_add(0x7f);
         eve.says_bytes(bytes(&NetMessage::from(eve.state(object(1, "Lever"), lie)))).await;
@@ -310,8 +312,8 @@ async fn attacks_do_not_affect_others() {
     shard.stop().await;
 }
 
-/// A player joins and leaves a thousand times. Another one is notified each time, in order, and is
-/// answered.
+/// A player joins and leaves a thousand times. Another player is notified each time, in order, and
+/// still gets replies.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn frequent_reconnects_do_not_disturb_others() {
     const TIMES: usize = 1000;

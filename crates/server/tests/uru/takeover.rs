@@ -1,6 +1,7 @@
-//! A process fails, and its clients resume their sessions through the process that takes over.
+//! After a process fails, its clients resume their sessions through the process that takes over.
 //!
-//! Child processes share a PostgreSQL database. They are killed with SIGKILL or stopped with SIGSTOP.
+//! Child processes share a PostgreSQL database. They are killed with SIGKILL or suspended with
+//! SIGSTOP.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -37,10 +38,10 @@ const ROLE: &str = "WORLDWIRE_TAKEOVER_ROLE";
 pub(crate) const NAMES: [&str; 4] = ["Anna", "Bert", "Cleo", "Dora"];
 /// How long a client may wait until its session continues.
 const LIMIT: Duration = Duration::from_secs(3);
-/// How long sessions wait for their clients, in seconds.
+/// How long sessions are kept for their clients, in seconds.
 const WAIT: u32 = 5;
 
-/// A child process with its own folder.
+/// A child process with its own directory.
 pub(crate) struct Process {
     pub(crate) child: Child,
     lines: Receiver<String>,
@@ -64,7 +65,7 @@ impl Process {
         Self { child, lines }
     }
 
-    /// What follows this word in the next line that begins with it.
+    /// The text after this word in the next line that begins with it.
     pub(crate) async fn says(&self, word: &str) -> String {
         let start = Instant::now();
         loop {
@@ -94,14 +95,14 @@ impl Drop for Process {
     }
 }
 
-/// The child: a front, or a standby, which serves once it has taken over. Run directly, it does
+/// The child: a front, or a standby that serves once it has taken over. When run directly, it does
 /// nothing.
 #[test]
 fn process() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let is_front = std::env::var(ROLE).is_ok_and(|role| role == "front");
     let work = async |signal: Signal| {
-        // The test harness has begun a line.
+        // The test harness has already started a line.
         say("");
         let shard = if is_front {
             let shard = Shard::open(Path::new(&folder)).await.unwrap();
@@ -122,7 +123,7 @@ fn process() {
     child::serve(drop, work);
 }
 
-/// A folder for a process that shares the database.
+/// A directory for a process that shares the database.
 pub(crate) fn folder(url: &str, ring: &KeyRing) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let settings = format!(
@@ -236,7 +237,7 @@ async fn clients_resume_their_sessions_after_a_takeover() {
     assert!(is_online(&mut a, berts).await, "he is still expected");
     assert!(is_online(&mut a, doras).await);
 
-    // A token can be used once, and from one address.
+    // A token can be used only once and only from one address.
     knows_nothing(&mut back(address, &ring, old).await).await;
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
@@ -249,7 +250,7 @@ async fn clients_resume_their_sessions_after_a_takeover() {
 
     // Nobody is locked out by her own earlier session.
     let mut c = enter(address, &ring, NAMES[2], cleo).await;
-    // She does not return, and goes offline.
+    // She does not return and goes offline.
     while is_online(&mut a, doras).await {
         assert!(killed.elapsed() < PATIENCE, "she is still online");
         sleep(Duration::from_millis(20)).await;
@@ -259,7 +260,7 @@ async fn clients_resume_their_sessions_after_a_takeover() {
     assert!(is_online(&mut a, berts).await);
     knows_nothing(&mut back(address, &ring, d.token).await).await;
 
-    // Sessions that were resumed can be resumed again. This time, the process is only stopped.
+    // Sessions that were resumed can be resumed again. This time, the process is only suspended.
     let mut third = Process::start(&folders[0]);
     third.says("waits").await;
     let result = b.choose(0).await;
@@ -277,7 +278,8 @@ async fn clients_resume_their_sessions_after_a_takeover() {
     assert_eq!(b.choose(bert).await, NetError::Success);
     child::signal(&second.child, "-CONT");
     assert!(second.says("ended").await.contains("was taken over by process"));
-    // The process does not tell clients that the shard has stopped, or they would not try again.
+    // The process does not tell clients that the shard has stopped; otherwise, they would not try
+    // again.
     while let Some(heard) = c.client.hear().await {
         let message = heard.message();
         assert!(!matches!(message, Message::AuthServer(Reply::KickedOff(_))), "{message:?}");

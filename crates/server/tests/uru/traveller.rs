@@ -1,4 +1,4 @@
-//! Players who travel: on an auth connection, and on a game connection in an age.
+//! Travelling players, each with an auth connection, and with a game connection in an age.
 
 use worldwire_core::{Bytes32, Field, Reader, Writer};
 use worldwire_uru::crypt::key::ServerKind;
@@ -23,7 +23,7 @@ use worldwire_uru::types::{
 use crate::client::{Client, Running};
 use crate::fern::{FERN, object};
 
-/// A player on an auth connection, and the age server it was sent to.
+/// A player on an auth connection, and the age server to which it was sent.
 pub(crate) struct Traveller {
     pub(crate) auth: Client,
     pub(crate) account: Uuid,
@@ -56,13 +56,13 @@ macro_rules! auth_reply {
 pub(crate) use auth_reply;
 
 impl Traveller {
-    /// Logs in with a player of this name and requests the age in the vault.
+    /// Logs in, chooses a player with this name, and requests the age in the vault.
     pub(crate) async fn to_fern(shard: &Running, account: (&str, &str), name: &str) -> Self {
         Self::to(shard, account, name, FERN).await
     }
 
-    /// Logs in with a player of this name and requests an instance of the age. Instances other
-    /// than [`FERN`] are not in the vault.
+    /// Logs in, chooses a player with this name, and requests an instance of the age. Instances
+    /// other than [`FERN`] are not in the vault.
     pub(crate) async fn to(
         shard: &Running,
         (account, password): (&str, &str),
@@ -152,7 +152,7 @@ impl Traveller {
         );
     }
 
-    /// Requests the age, as a player about to join.
+    /// Requests the age, as a player who is about to join does.
     pub(crate) async fn asks_for_the_age(&mut self, instance: Uuid) {
         assert_eq!(self.tries_the_age(instance).await, NetError::Success);
     }

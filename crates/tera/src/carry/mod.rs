@@ -4,9 +4,8 @@
 //! conversations of both builds and matches opcodes of the new build with names of the old one by
 //!
 //! * *rank*: how well the definition of a name reads the messages ([`rank`](crate::rank)),
-//! * *shape*: who sends them, how many there are, how long they are, and whether some are
-//!   identical,
-//! * *order*: where they are in the conversation, and what precedes and follows them.
+//! * *shape*: their sender, number and lengths, and whether some are identical,
+//! * *order*: where they are in the conversation, and which messages precede and follow them.
 //!
 //! A match is certain if no other name comes close for the opcode and no other opcode for the name,
 //! if swapping it with another match would clearly be worse, and if all this holds without relying
@@ -43,7 +42,7 @@ const MAX_IN_ORDER: usize = 65_536;
 const ROUNDS: usize = 6;
 /// Score of a definition that cannot read the messages, or reads them with many deviations.
 const UNREAD: f64 = -4.0;
-/// Score of a name without a definition: neither for nor against.
+/// Score of a name without a definition, which counts neither for nor against a match.
 const UNDEFINED: f64 = -1.5;
 /// Weight of preceding messages that are the same in both builds, and of following ones.
 const AROUND: f64 = 3.0;
@@ -72,7 +71,7 @@ pub struct Carried {
     pub name: Option<Box<str>>,
     /// Whether nothing else comes close and no other opcode's uncertainty affects this one.
     pub is_sure: bool,
-    /// How far the name is ahead of all others, from 0 to 1.
+    /// The lead of the name over all others, from 0 to 1.
     pub confidence: f64,
     /// The second-best name.
     pub second: Option<Box<str>>,
@@ -185,7 +184,7 @@ impl<'p> Carry<'p> {
         }
         let of_old = self.old.neighbours();
         let code = |new: usize, old: usize| Some((news.get(new)?.0, olds.get(old)?.0));
-        // What the match of another opcode adds to the score of a match.
+        // The amount that the match of another opcode adds to the score of a match.
         let support = |(new, old): (usize, usize), (other_new, other_old): (usize, usize)| {
             let (Some((new, old)), Some(other)) = (code(new, old), code(other_new, other_old))
             else {
@@ -293,7 +292,7 @@ type Matched = BTreeMap<usize, usize>;
 /// A neighbour: an opcode; `None` is the beginning or end of a conversation.
 type Neighbour = Option<u16>;
 
-/// For each opcode, what comes before and after it, with shares.
+/// For each opcode, the neighbours before and after it, each with its share.
 type Neighbours = HashMap<u16, [BTreeMap<Neighbour, f64>; 2]>;
 
 /// The inverse: for each neighbour, the indices of opcodes that it precedes or follows.
@@ -356,7 +355,7 @@ impl BuildStats {
         let mut all = Neighbours::new();
         for order in self.order.values() {
             let befores = iter::once(None).chain(order.iter().copied().map(Some));
-            // Beyond this number, the end is not known.
+            // If there are more opcodes, the conversation's end is not in `order`.
             let end = (order.len() < MAX_IN_ORDER).then_some(None);
             let afters = order.iter().copied().map(Some).skip(1).chain(end);
             for (opcode, (before, after)) in order.iter().zip(befores.zip(afters)) {

@@ -27,7 +27,7 @@ pub(super) struct Evidence<'e, By, Support, Fixed> {
     pub(super) scores: &'e Scores,
     /// Returns the scores if only the given matches are known.
     pub(super) scores_by: By,
-    /// What a second match adds to the score of the first, if both are right.
+    /// The amount that a second match adds to the score of the first, if both are right.
     pub(super) support: Support,
     /// Whether an opcode is the same in every build.
     pub(super) is_fixed: Fixed,
@@ -41,8 +41,9 @@ where
 {
     /// The certain ones among the matches.
     ///
-    /// If two requests are mistaken for each other, they support mistaking the two answers after
-    /// them for each other too. So evidence for a certain match must itself be certain.
+    /// If two requests are mistaken for each other, that makes it more likely that the two replies
+    /// after them are mistaken for each other too. So evidence for a certain match must itself be
+    /// certain.
     pub(super) fn sure(&self, matched: &Matched) -> Matched {
         let Self { base, scores, .. } = *self;
         let mut sure = matched.clone();
@@ -67,9 +68,9 @@ where
         sure
     }
 
-    /// Whether swapping a match with another would not clearly be worse in total: for example two
-    /// messages with the same layout, or two that occur once each. `proven` are the scores if only
-    /// the matches in `known` count.
+    /// Whether swapping a match with another would not be clearly worse in total: for example, if
+    /// two messages have the same layout or occur once each. `proven` are the scores if only the
+    /// matches in `known` count.
     fn may_be_exchanged(
         &self,
         proven: &Scores,
@@ -103,7 +104,7 @@ where
     }
 }
 
-/// How far a match is ahead of all others for its opcode, and of all others for its name.
+/// The lead of a match over all others for its opcode, and over all others for its name.
 pub(super) fn margin(scores: &Scores, new: usize, old: usize) -> f64 {
     let row = scores.get(new).into_iter().flatten().enumerate();
     let others = row.filter(|(other, _)| *other != old).map(|(_, score)| *score);
@@ -178,7 +179,7 @@ mod tests {
         assert_eq!(sure_of(&clear, &other), [0, 1, 2]);
     }
 
-    /// The third opcode gets the remaining name, but fits the first name at least as well.
+    /// The third opcode is left with the remaining name, but fits the first name at least as well.
     #[test]
     fn a_name_that_fits_another_opcode_is_uncertain() {
         let none = f64::NEG_INFINITY;

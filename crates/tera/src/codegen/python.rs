@@ -76,7 +76,7 @@ fn fields(one: &Struct, shapes: &Shapes<'_>, is_message: bool, out: &mut String)
     }
 }
 
-/// What a list contains, or what a value is.
+/// The type of a value or of a list's elements.
 enum Element {
     Plain,
     Vec3,

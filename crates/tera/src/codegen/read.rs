@@ -51,7 +51,7 @@ fn fields(shapes: &Shapes<'_>, record: usize, name: &str) -> String {
 /// The expression for a field's value.
 fn value(shapes: &Shapes<'_>, shape: &Shape, field: u32) -> String {
     match shape {
-        // Objects are built at the end, since their parts may be apart.
+        // Objects are built at the end, since their parts may not be adjacent.
         Shape::Record(record) if shapes.structs[*record].scope.is_none() => {
             fields(shapes, *record, &shapes.structs[*record].name)
         }

@@ -25,7 +25,7 @@ pub struct Config {
     /// The opcodes of the messages that carry a counter and checksum. A client overwrites both
     /// fields; see [`integrity`]. A server ignores this setting. Default: none.
     pub integrity: HashSet<u16>,
-    /// Limits on what is queued for the other side.
+    /// Limits on the queue for the other side.
     pub bounds: Bounds,
 }
 
@@ -39,7 +39,7 @@ pub struct RelayConfig {
     /// [`integrity`](crate::integrity). They can be set later with
     /// [`set_integrity`](super::Sender::set_integrity). Default: none.
     pub integrity: HashSet<u16>,
-    /// Limits on what is queued for each side.
+    /// Limits on the queue for each side.
     pub bounds: Bounds,
     /// The time limit for the whole key exchange. Default 20 s, longer than the peers wait.
     pub setup_time: Duration,

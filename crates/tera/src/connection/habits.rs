@@ -1,4 +1,4 @@
-//! Finds a side's next message after missing bytes, by the messages it has sent before.
+//! Finds a side's next message after missing bytes, based on the messages that it has sent before.
 
 use std::collections::BTreeMap;
 

@@ -316,7 +316,7 @@ impl StreamMachine for Connection {
 
 /// The key exchange, and faults.
 impl Connection {
-    /// Handles a step of the key exchange: stores a key, and in an active role answers.
+    /// Handles a step of the key exchange: stores a key and, in an active role, replies.
     fn exchange(&mut self, side: Side, unit: Unit, located: &Located) {
         let mut received = 0;
         if let Unit::Key { number } = unit {
@@ -331,8 +331,8 @@ impl Connection {
             return;
         };
         self.sender.half.timers.start(Timer::Setup, config.step_time);
-        // The client answers the hello with its first key; each key is answered with the other
-        // side's next one.
+        // The client replies to the hello with its first key, and each side replies to a key with
+        // its own next one.
         let answer = match own {
             Side::Client => Some(received),
             Side::Server => received.checked_sub(1),
@@ -387,7 +387,7 @@ impl Connection {
     /// Replaces missing bytes of the exchange with known keys: those that decrypt the client's
     /// first message, or, without that message, the only known keys.
     fn recall(&mut self) {
-        /// How many keys are tried.
+        /// The maximum number of keys tried.
         const MAX_TRIED: usize = 256;
         if self.known.is_empty() || self.streams.iter().any(Stream::is_exchanging) {
             return;

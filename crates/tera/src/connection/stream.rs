@@ -12,7 +12,7 @@ use crate::frame::{HEADER_BYTES, Header};
 
 /// The server's first bytes.
 pub(super) const HELLO: [u8; 4] = [1, 0, 0, 0];
-/// How many bytes from one side may wait for the other side's keys.
+/// The maximum number of bytes from one side that wait for the other side's keys.
 const MAX_WAITING_BYTES: usize = 1 << 20;
 
 /// One direction: its bytes, its cipher, and what comes next.
@@ -21,11 +21,11 @@ pub struct Stream {
     pub(super) incoming: Incoming,
     cipher: Option<Box<Pike>>,
     pub(super) phase: Phase,
-    /// How much keystream may still be skipped for missing bytes.
+    /// The amount of keystream that may still be skipped for missing bytes.
     budget: SkipBudget,
     /// The length of this side's part of the exchange, in bytes.
     exchange_bytes: u64,
-    /// Observers: which messages this side has sent so far.
+    /// Observers: the messages that this side has sent so far.
     habits: Option<Habits>,
 }
 
@@ -251,7 +251,7 @@ impl Stream {
         Ok(())
     }
 
-    /// The error for a stream that ends in the middle of something.
+    /// The error for a stream that ends in the middle of a unit.
     pub(super) fn torn(&self) -> Option<Error> {
         if let Phase::Searching(search) = &self.phase {
             let found = format!("none in the {} bytes that follow", search.seen());

@@ -8,7 +8,7 @@ use crate::frame::{CHECK_VERSION, HEADER_BYTES, Header};
 /// A key as sent on the wire.
 pub type Key = [u8; KEY_BYTES];
 
-/// How far keys are rotated; this changed with patch 45.
+/// The distance by which keys are rotated, which changed with patch 45.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Variant {
     /// Before patch 45.
@@ -42,7 +42,7 @@ pub struct Keys {
 /// The keys received so far. Not shown by `Debug`.
 #[derive(Clone, Default)]
 pub(crate) struct Exchange {
-    /// By sender, in order.
+    /// The keys by sender, in the order sent.
     pub(crate) of: [Vec<Key>; 2],
 }
 

@@ -161,10 +161,10 @@ pub(crate) mod kept {
 
     use super::{KEY_BYTES, Pike};
 
-    /// Enough for the keys of all seeds, and a few mutated ones.
+    /// Enough for the keys of all seeds and a few mutated keys.
     const MAX: usize = 16;
 
-    /// Most recently used first.
+    /// Keys with their ciphers, most recently used first.
     type Kept = VecDeque<([u8; KEY_BYTES], Pike)>;
 
     thread_local! {

@@ -75,7 +75,7 @@ pub enum Finding {
         from: Side,
         /// The number of messages.
         count: u64,
-        /// How many of them come from that side.
+        /// The number of those that come from that side.
         crossed: u64,
     },
     /// The definition cannot read all messages, or they look as if they had a different layout.
@@ -86,12 +86,12 @@ pub enum Finding {
         title: Box<str>,
         /// The number of messages.
         count: u64,
-        /// How many of them it cannot read.
+        /// The number of those that it cannot read.
         failed: u64,
-        /// How many have trailing bytes, or bodies that do not begin where the one before them
-        /// ends.
+        /// The number of messages with trailing bytes, or with bodies that do not begin where the
+        /// one before them ends.
         odd: u64,
-        /// How many of those have unused bytes.
+        /// The number of those that have unused bytes.
         gaps: u64,
         /// The first decoding error.
         error: Option<String>,
@@ -112,9 +112,9 @@ pub enum Finding {
 pub struct Better {
     /// Its name and version.
     pub title: Box<str>,
-    /// How many of the kept messages it reads without gaps or misplaced bodies.
+    /// The number of kept messages that it reads without gaps or misplaced bodies.
     pub fits: usize,
-    /// How many messages were kept.
+    /// The number of kept messages.
     pub of: usize,
     /// How its layout differs from the definition in use.
     pub changes: Vec<Change>,

@@ -41,7 +41,7 @@ struct OpcodeStats {
     failed: u64,
     /// Messages with trailing bytes, or with bodies in other positions.
     odd: u64,
-    /// How many of these messages have unused bytes.
+    /// The number of these messages that have unused bytes.
     gaps: u64,
     /// Messages on the integrity list that fit their definition only without the counter and
     /// checksum.
@@ -50,8 +50,8 @@ struct OpcodeStats {
     error: Option<String>,
     /// Some of the messages, and whether each is suspect; suspect ones displace others.
     kept: Vec<(bool, Box<[u8]>)>,
-    /// For each conversation, how the first message that may have a counter and checksum was
-    /// counted.
+    /// For each conversation, what the first message that may have a counter and checksum was
+    /// counted as.
     held: BTreeMap<u64, Counted>,
     /// Some client messages without a name, in order, with their conversations.
     unnamed: Vec<(u64, Box<[u8]>)>,
@@ -60,7 +60,7 @@ struct OpcodeStats {
 /// Maximum number of unnamed opcodes that are tried. Maps name some 100 client messages per build.
 const MAX_UNNAMED: usize = 512;
 
-/// How a suspect message was counted.
+/// What a suspect message was counted as.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     is_failed: bool,
@@ -131,7 +131,7 @@ impl Diagnosis {
                 seen.failed += 1;
                 seen.error.get_or_insert_with(|| {
                     let text = error.to_string();
-                    // Findings name the definition themselves.
+                    // The finding already names the definition.
                     let rest = text.strip_prefix(definition.title());
                     let rest = rest.and_then(|rest| rest.strip_prefix(": ")).map(str::to_owned);
                     rest.unwrap_or(text)
@@ -177,7 +177,7 @@ impl Diagnosis {
         for (&opcode, seen) in &self.opcodes {
             let OpcodeStats { from, count, crossed, failed, odd, gaps, .. } = *seen;
             let Some(packet) = self.packets.get(opcode) else {
-                // A missing map has been reported once.
+                // The missing map has already been reported.
                 if self.packets.has_map() {
                     findings.push(Finding::Unmapped { opcode, from, count });
                 }
@@ -465,7 +465,7 @@ mod tests {
             ["S_A.1 leaves gaps in 1 of 10 messages", "S_B.1 leaves gaps in 1 of 2 messages"];
         assert_eq!(lines, wanted);
         assert_eq!(findings_of(&files, &map, None, &[(Side::Server, swapped)]), [""; 0]);
-        // Together with a message that cannot be decoded.
+        // Once another message cannot be decoded, the gaps are reported too.
         messages.push((Side::Server, &[6, 0, 5, 0, 1, 0]));
         let lines = findings_of(&files, &map, None, &messages);
         let begin = "S_A.1 cannot read 1 of 11 messages, and leaves gaps in 1: a at byte 4";
@@ -488,7 +488,7 @@ mod tests {
             "S_B (6): 2 messages sent by the client, which never sends messages of that name",
         ];
         assert_eq!(lines, wanted);
-        // The sender of this one is not known from its name.
+        // The name of this one does not reveal its sender.
         let wanted = ["I_C (7): 2 messages without a definition"];
         assert_eq!(sent(&[(Side::Client, c), (Side::Server, c)]), wanted);
     }

@@ -185,8 +185,8 @@ impl<'l> Build<'l> {
     }
 
     /// The definition for reading a message: the pinned version; otherwise the highest version that
-    /// may be read at the patch and is not marked as for later ones; otherwise the highest that may
-    /// be read.
+    /// may be read at the patch and is not marked as being for later ones; otherwise the highest
+    /// that may be read.
     #[must_use]
     pub fn definition(&self, name: &str) -> Option<&Definition> {
         self.choose(name, false)

@@ -67,7 +67,7 @@ impl fmt::Display for MapName {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CodeMap {
-    /// In the order of the text.
+    /// The entries, in the order of the text.
     entries: Vec<(Box<str>, u32)>,
     names: HashMap<Box<str>, usize>,
     /// For each code, its last entry.

@@ -93,7 +93,8 @@ fn exchange(side: Side) -> Vec<u8> {
     }
 }
 
-/// One run: the ciphers of both sides, and how many bytes each side still sends unencrypted.
+/// One run: the ciphers of both sides, and the number of bytes that each side still sends
+/// unencrypted.
 struct Run {
     bounds: Bounds,
     ciphers: SessionCiphers,

@@ -153,7 +153,7 @@ fn message(data: &[u8]) {
 /// [`MAX_READINGS`]: crate::message::MAX_READINGS
 const MAX_NODES_A_BYTE: usize = 2 * crate::message::MAX_READINGS;
 
-/// Accesses every field in place; `good` if the whole message is valid.
+/// Accesses every field in place; `good` says whether the whole message is valid.
 fn record(view: RecordView<'_, '_, '_>, good: bool) {
     for (_, inner) in view.iter() {
         item(inner, good);

@@ -29,7 +29,7 @@ impl Budget {
         Self { left: max, max }
     }
 
-    /// How many bytes may still be read.
+    /// The number of bytes that may still be read.
     #[inline]
     pub(super) const fn left(&self) -> usize {
         self.left
@@ -65,7 +65,8 @@ impl Budget {
 /// servers contain none. This is Brent's algorithm on the targets of those links.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chain {
-    /// The target of an earlier backward link, and after how many more it is replaced.
+    /// The target of an earlier backward link, and the number of further ones after which it is
+    /// replaced.
     met: usize,
     steps: u32,
     until: u32,

@@ -5,7 +5,8 @@ use worldwire_core::{Error, Result};
 use super::fault::Fault;
 use crate::integrity;
 
-/// Which header a message has. All offsets in the message count from the header's first byte.
+/// The kind of header that a message has. All offsets in the message count from the header's first
+/// byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum HeaderForm {
     /// Length and opcode, 4 bytes.

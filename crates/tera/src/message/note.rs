@@ -84,7 +84,7 @@ impl Notes {
         self.0.as_deref().map_or(&[], |notes| &notes.list)
     }
 
-    /// How many notes there are beyond the first 256.
+    /// The number of notes beyond the first 256.
     #[must_use]
     pub fn more(&self) -> usize {
         self.0.as_deref().map_or(0, |notes| notes.more)

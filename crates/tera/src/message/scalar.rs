@@ -269,7 +269,7 @@ pub(super) fn with_scalar<R>(
 }
 
 /// Passes on the fixed-size value at an offset; missing bytes count as zero.
-// For visitors such as sums: work that all types share stays in registers.
+// Keeps the work that all types share in registers, for visitors such as sums.
 #[inline(always)]
 pub(super) fn emit_scalar(scalar: Scalar, data: &[u8], at: usize, emit: impl FnOnce(ScalarValue)) {
     macro_rules! number {

@@ -86,7 +86,7 @@ impl<T> TraceSink<'_, '_, T> {
                 } else if component_is_whole(number) {
                     sink.leaf(name, Value::F64(component_radians(number)), at, 4);
                 } else {
-                    // Converted to radians, it would not convert back exactly.
+                    // If it were converted to radians, it would not convert back exactly.
                     sink.scope(name, Value::Record, at, |sink| {
                         sink.leaf("units", Value::F32(number), at, 4);
                         ((), at + 4)

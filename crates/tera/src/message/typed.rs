@@ -200,7 +200,7 @@ impl<'d> Input<'d> {
     }
 
     /// Reads a list whose elements have at least `least` bytes. The offset of the first element is
-    /// stored at `place`. `read` gets the position of an element's fields.
+    /// stored at `place`. `read` receives the position of an element's fields.
     ///
     /// # Errors
     /// `Malformed` if a link points outside the message or the list does not have `count` elements;
@@ -225,7 +225,7 @@ impl<'d> Input<'d> {
         for index in 0..count.into() {
             let next = chain.element((self.data, self.floor), (at, link), (index, count.into()));
             let next = next.map_err(|error| error.inside_item(index))?;
-            // Not with `map_err`, which would copy the element once more.
+            // This does not use `map_err`, which would copy the element once more.
             match read(self, at + 4) {
                 Ok(item) => items.push(item),
                 Err(error) => return Err(error.inside_item(index)),

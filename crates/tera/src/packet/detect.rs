@@ -28,7 +28,7 @@ use crate::schema::Definition;
 #[derive(Clone, Debug, Default)]
 pub struct IntegrityDetector {
     opcodes: BTreeMap<u16, Counting>,
-    /// The last counter of any message, and how many consecutive counters preceded it.
+    /// The last counter of any message, and the number of consecutive counters before it.
     last: u32,
     row: u32,
     /// Whether this client is known to use counters.
@@ -137,7 +137,7 @@ impl IntegrityDetector {
         let Some(known) = known else { return Detection::Listed };
         self.opcodes.insert(opcode, Counting { state: Evidence::Refuted, ..known });
         if !self.is_proven {
-            // A false counter must not be the start of a count across opcodes.
+            // A false counter must not start a count across opcodes.
             self.last = 0;
         }
         if known.state == Evidence::Seen { Detection::Listed } else { Detection::Refuted }

@@ -12,11 +12,11 @@ use crate::schema::Definition;
 impl Packets {
     /// Encodes a message from JSON: `opcode` (a name or a number) with `fields`, and optionally
     /// `version` to select a definition; or `opcode` with `payload`. Missing fields are 0 or empty.
-    /// If the fields include `$integrity`, the message gets a header with those values, verbatim:
+    /// If the fields include `$integrity`, the message is given a header with exactly those values:
     /// computing a checksum needs the connection's seed. Otherwise messages on the build's
-    /// integrity list get the counter 1 and the checksum 0, to be [filled in](crate::integrity);
-    /// [`uncounted`](Self::uncounted) reports them. `length` is recomputed, and `revision`, which
-    /// selects the packets, is ignored.
+    /// integrity list are given the counter 1 and the checksum 0, to be [filled
+    /// in](crate::integrity); [`uncounted`](Self::uncounted) reports them. `length` is recomputed,
+    /// and `revision`, which selects the packets, is ignored.
     ///
     /// # Errors
     /// `Value` if the JSON has a different form or names something the build does not have. A

@@ -421,7 +421,7 @@ mod tests {
         let wanted = r#"{"name":"achievement:5","values":[{"key":"a","value":""}]}"#;
         assert_eq!(named.as_deref(), Some(wanted));
         assert_eq!(shown("plain"), None);
-        // Texts that another text would also parse to are kept verbatim.
+        // Texts that would not be reproduced exactly from their parsed form are kept verbatim.
         for odd in ["@", "@042\u{b}a\u{b}b", "@SMT_LOOT", "@\u{b}\u{b}", "@99999999999"] {
             assert!(shown(odd).is_some(), "{odd}");
         }

@@ -189,7 +189,8 @@ struct Lines<'f> {
 struct Origin<'f> {
     name: Box<str>,
     file: &'f FileText,
-    /// Created on the first problem: finding line starts takes a pass over the text, so do it once.
+    /// Created on the first problem: finding the line starts takes a pass over the text, so it is
+    /// done only once.
     source: Option<Source<'f>>,
 }
 

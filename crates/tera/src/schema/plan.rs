@@ -143,7 +143,7 @@ pub(crate) struct Scope {
     pub(crate) bools: Range<u32>,
     /// Number of texts, byte strings and arrays.
     pub(crate) bodies: u32,
-    /// How many bytes of work reading it counts as, without its bodies.
+    /// The bytes of work that reading it counts as, without its bodies.
     pub(crate) cost: u32,
     /// Whether all steps of `wire` are fields in the first segment, and field order is byte order.
     pub(crate) flat: bool,

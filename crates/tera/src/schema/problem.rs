@@ -7,7 +7,7 @@ use worldwire_core::{Diagnostic, Severity};
 use crate::named::named;
 
 named! {
-    /// Which rule the text breaks. The names are stable; programs may match on them.
+    /// The rule that the text breaks. The names are stable; programs may match on them.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
     #[non_exhaustive]
     pub enum ProblemKind {

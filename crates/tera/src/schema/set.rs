@@ -35,7 +35,7 @@ struct Entry {
 
 /// The definitions of a directory.
 ///
-/// A bad file does not affect the others: it is left out, and [`Set::problems`] says why.
+/// A faulty file does not affect the others: it is left out, and [`Set::problems`] says why.
 #[derive(Clone, Debug, Default)]
 pub struct Set {
     options: ParseOptions,
@@ -240,7 +240,7 @@ impl Set {
         self.remarks.iter().chain(built)
     }
 
-    /// How many definition files there are, including broken ones.
+    /// The number of definition files, including broken ones.
     #[must_use]
     pub fn files(&self) -> usize {
         self.entries.len()

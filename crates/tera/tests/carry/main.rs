@@ -1,4 +1,4 @@
-//! How many matches of [`Carry`] are called certain, and how many of those are wrong.
+//! Counts the matches that [`Carry`] calls certain, and those among them that are wrong.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

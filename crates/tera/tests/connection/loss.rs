@@ -24,7 +24,7 @@ impl Build {
         Self { opcodes: kinds.collect() }
     }
 
-    /// A message of those that are sent; a few of them make up most of the traffic.
+    /// A random message to send. A few opcodes make up most of the traffic.
     fn say(&self, random: &mut Sampler) -> Vec<u8> {
         let most = 1 + random.below(self.opcodes.len() as u64);
         let index = usize::try_from(random.below(most)).unwrap();

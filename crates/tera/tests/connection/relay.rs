@@ -32,7 +32,7 @@ pub(crate) fn box_of(
     Pair::relayed(client(variant), relay_of(config), server(variant), conditions)
 }
 
-/// A client's first message, which tells the relay the variant.
+/// A client's first message, which reveals the variant to the relay.
 pub(crate) fn first() -> Vec<u8> {
     message(CHECK_VERSION, &[1, 2, 3])
 }
@@ -93,7 +93,7 @@ fn edit_a_lot(variant: Variant, seed: Option<u32>) {
     let mut pair = box_of(variant, RelayConfig::default(), rough(7));
     pair.client.send(&first()).unwrap();
     heard_by(Member::Relay, &mut pair);
-    // The first message tells which messages are on the list.
+    // The first message reveals which messages are on the list.
     pair.relay.as_mut().unwrap().sender().set_integrity(listed.clone()).unwrap();
     if let Some(seed) = seed {
         pair.relay.as_mut().unwrap().sender().set_integrity_seed(seed).unwrap();
@@ -480,8 +480,8 @@ fn decisions_are_checked() {
     assert_eq!(line(&relay.poll_event().unwrap()), "Established");
     let (event, sender) = relay.poll().unwrap();
     assert!(matches!(event, Event::Received(_)));
-    // Refused: incomplete messages, two at a time, and those without room for a counter and
-    // checksum.
+    // Incomplete messages, two messages at a time, and messages without room for a counter and
+    // checksum are refused.
     for wrong in [&[][..], &[5, 0, 1, 0], &[4, 0, 1, 0, 4, 0, 1, 0], &[3, 0, 1], &[5, 0, 7, 0, 9]] {
         assert!(sender.forward(Decision::instead(wrong)).is_err());
         assert!(sender.inject(Side::Server, wrong).is_err());

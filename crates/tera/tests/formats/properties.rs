@@ -56,7 +56,7 @@ proptest! {
         let message = Message { plan: definition.plan(), opcode: 7, form: HeaderForm::Plain };
         let mut bytes = Vec::new();
         definition.plan().encode(Head::plain(7), &value, &mut bytes).unwrap();
-        // Every word takes time, so only short messages are used.
+        // Checking every word takes time, so only short messages are used.
         if bytes.len() <= 160 {
             message.damaged(&bytes).map_err(|why| {
                 TestCaseError::fail(format!("{why}\n{}", made.text()))

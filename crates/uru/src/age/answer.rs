@@ -119,14 +119,14 @@ pub(super) fn unload(time: UnifiedTime, clone: &Uoid<'_>, player_id: u32) -> Res
 pub(super) fn initial_clone(time: UnifiedTime, clone: &LoadedClone) -> Result<Packet> {
     let mut bytes = clone.bytes.to_vec();
     crate::net_message::patch::restamp(&mut bytes, time, clone.owner)?;
-    // The last field is `isInitialState`.
+    // The last field of the message is `isInitialState`.
     if let Some(is_initial) = bytes.last_mut() {
         *is_initial = 1;
     }
     Ok(Packet::kept(bytes))
 }
 
-/// A state: all of it for a joining member, or a change made by the server.
+/// A state: the whole state for a joining member, or a change made by the server.
 pub(super) fn state(
     time: UnifiedTime,
     object: &Uoid<'_>,

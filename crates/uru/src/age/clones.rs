@@ -33,16 +33,16 @@ pub(super) struct LoadedClone {
     pub(super) is_player: bool,
 }
 
-/// What a payload claims about a clone.
+/// A payload's claims about a clone.
 pub(super) struct CloneClaim {
     pub(super) originator: u32,
     pub(super) is_loading: bool,
     pub(super) object: Option<Uoid<'static>>,
-    /// Whether it is a player's avatar; not all payloads say.
+    /// Whether the clone is a player's avatar; `None` if the payload does not tell.
     pub(super) is_player: Option<bool>,
 }
 
-/// Whether an object with this page and these clone IDs belongs to a clone: the parts of a clone
+/// Whether an object with this page and these clone IDs belongs to a clone. All parts of a clone
 /// share its page and its IDs.
 pub(super) fn is_part(page: &Location, ids: Option<CloneIds>, clone: &Uoid<'_>) -> bool {
     let (Some(ids), Some(of)) = (ids, clone.clone) else { return false };
@@ -123,8 +123,8 @@ impl Clones {
         owned.map(|clone| (clone.object.clone(), clone.is_player)).collect()
     }
 
-    /// Whether a player may set a state of an object. A player may not set states of another
-    /// player's clone, or of its parts, if that clone is an avatar or is not loaded.
+    /// Whether a player may set a state of an object. If a clone of another player is an avatar or
+    /// is not loaded, its states and those of its parts must not be set.
     pub(super) fn may_set_state(&self, object: &Uoid<'_>, player_id: u32) -> bool {
         let Some(ids) = object.clone.filter(|ids| ids.id != 0 && ids.player_id != player_id) else {
             return true;
@@ -197,7 +197,7 @@ fn clone_msg_mut<'m, 'd>(payload: &'m mut PlasmaMessage<'d>) -> Option<&'m mut L
     }
 }
 
-/// What the payload of a message claims about its clone.
+/// The claims that a message's payload makes about its clone.
 pub(super) fn claim(
     load: &LoadClone<'_>,
     inflater: &mut Inflater,

@@ -9,9 +9,9 @@ use crate::safety::{REFUSED_CLASSES, Rules};
 /// What happens if more players want to join than the age file allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Capacity {
-    /// They are refused.
+    /// Further players are refused.
     Refuse,
-    /// They are let in, and the server is notified
+    /// Further players are let in, and the server is notified
     /// ([`Event::OverCapacity`](super::Event::OverCapacity)).
     #[default]
     Warn,
@@ -23,7 +23,7 @@ pub struct Config {
     /// What happens when the age is full. Default: the server is notified.
     pub capacity: Capacity,
     /// The console commands that players may run on other clients ([`Rules::console_commands`]), as
-    /// objects of a shard's ages send them in a `plControlEventMsg`. There is no built-in list
+    /// sent by objects in a shard's ages in a `plControlEventMsg`. There is no built-in list
     /// because no source documents one. Refused commands are named in
     /// [`DropReason::Unsafe`](super::DropReason::Unsafe), so operators can see what to add.
     /// Default: none.
@@ -39,13 +39,13 @@ pub struct Config {
     /// so that others learn where the avatar is. Default: 10 s.
     pub relevance_after: Duration,
     /// Whether directed messages reach players in other ages even without the flag
-    /// `InterAgeRouting`, as old servers deliver them. Default: no.
+    /// `InterAgeRouting`, as on old servers. Default: no.
     pub directed_anywhere: bool,
     /// How long a change may wait before it must be stored. Default: 1 s.
     pub store_after: Duration,
-    /// How long a member may be silent and still be a candidate for owner. Default: 120 s.
+    /// How long a member may be silent and still become the owner. Default: 120 s.
     pub silence: Duration,
-    /// Bounds on what members can make the instance keep.
+    /// Bounds on the data that members can make the instance keep.
     pub bounds: AgeBounds,
     /// The limits for decoders. Net messages never exceed 1 MiB.
     pub limits: Limits,
@@ -78,11 +78,11 @@ impl Default for Config {
     }
 }
 
-/// Bounds on what an instance keeps. Anything that would exceed a bound is dropped and reported
-/// ([`DropReason::Limit`](super::DropReason::Limit)); existing data is never discarded.
+/// Bounds on the data that an instance keeps. Anything that would exceed a bound is dropped and
+/// reported ([`DropReason::Limit`](super::DropReason::Limit)); existing data is never discarded.
 ///
 /// A joining member is sent all clones and states at once, so a [`SendQueue`](super::SendQueue)
-/// needs room for 8 MiB; otherwise an age that is full by the default bounds cannot be joined.
+/// needs room for 8 MiB; otherwise an age filled up to the default bounds cannot be joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgeBounds {
     /// Malformed messages that a member may send within a minute; the last of them closes its
@@ -100,8 +100,8 @@ pub struct AgeBounds {
     pub state_bytes: usize,
     /// The divisor for one member's share: a member may use at most this fraction of the room for
     /// clones and states, so that no single client prevents others from loading their avatars. A
-    /// clone counts towards its creator, a state towards its last sender, even after they have
-    /// left. Default: 4.
+    /// clone counts towards the share of its creator and a state towards that of its last sender,
+    /// even after they have left. Default: 4.
     pub share: usize,
     /// Locks that a member may hold. Default: 256.
     pub locks: usize,

@@ -32,7 +32,7 @@ pub enum DropReason {
     /// The net message and the Plasma message inside it contradict each other.
     #[error("message and payload contradict each other: {0}")]
     Contradiction(&'static str),
-    /// There is no room for what it would add.
+    /// It would exceed a limit.
     #[error("too many {what}; the limit is {limit}")]
     Limit {
         /// What the limit applies to.
@@ -174,7 +174,7 @@ pub struct AgeCounts {
 }
 
 impl AgeCounts {
-    /// How many messages were dropped for this reason.
+    /// The number of messages dropped for this reason.
     #[must_use]
     pub fn dropped(&self, kind: DropKind) -> u64 {
         self.dropped.get(kind as usize).copied().unwrap_or(0)

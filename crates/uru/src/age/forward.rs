@@ -45,8 +45,8 @@ impl Instance {
         Ok(())
     }
 
-    /// Sent to the listed members. Listed players elsewhere get it if the message asks for that or
-    /// is private chat.
+    /// Sent to the listed members. Listed players in other ages receive it if the message asks for
+    /// that or is private chat.
     pub(super) fn directed(
         &mut self,
         now: Duration,
@@ -141,7 +141,7 @@ impl Instance {
         bytes.extend_from_slice(buffer);
         let stamped = restamp(bytes, time, sender.id);
         stamped.and_then(|()| change(bytes, &mut self.inflater)).map_err(DropReason::Malformed)?;
-        // The header may have gained a player, and recompressed data can be longer.
+        // The header may now include a player, and recompressed data can be longer.
         if bytes.len() > MAX_BYTES {
             return Err(DropReason::Limit { what: "bytes of a net message", limit: MAX_BYTES });
         }
@@ -167,7 +167,8 @@ impl Instance {
             true => is_echoed,
             false => from.is_none_or(|from| member.cares_about(from)),
         });
-        // Takes half as long as a loop with `push_back`, which composes each delivery on the stack.
+        // This takes half as long as a loop with `push_back`, which composes each delivery on the
+        // stack.
         self.deliveries.extend(
             receivers.map(|member| Delivery { to: member.player.id, packet: packet.clone() }),
         );

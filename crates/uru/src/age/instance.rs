@@ -100,8 +100,8 @@ impl Instance {
         }
     }
 
-    /// Adds a player. The server has already checked permissions. It sends the `JoinAgeReply`, with
-    /// 0 or the [`result`](JoinRefused::result) of the refusal.
+    /// Adds a player. The server checks permissions before the call and afterwards sends the
+    /// `JoinAgeReply`, with 0 or the [`result`](JoinRefused::result) of the refusal.
     ///
     /// # Errors
     /// Nothing changes if the player cannot join.
@@ -176,8 +176,8 @@ impl Instance {
         self.flush();
     }
 
-    /// Cleans up after the last member left: drops what exists only for members and frees memory
-    /// that only their messages needed.
+    /// Cleans up after the last member left: drops data that exists only for members and frees
+    /// memory that only their messages needed.
     fn clean_up(&mut self, now: Duration) {
         let clones: Vec<_> = self.clones.in_order().map(|clone| clone.object.clone()).collect();
         clones.iter().for_each(|clone| self.forget_clone(clone));
@@ -252,7 +252,7 @@ impl Instance {
     /// in the vault.
     ///
     /// # Errors
-    /// Those of [`Self::restore`], and an error if the blob is not a state of this age.
+    /// Fails as [`Self::restore`] does, and if the blob is not a state of this age.
     pub fn restore_age(&mut self, blob: &[u8]) -> Result<()> {
         let descriptors = Arc::clone(&self.descriptors);
         let blob = self.stored_blob(&descriptors, blob)?;
@@ -277,8 +277,8 @@ impl Instance {
     /// differences, and members are notified.
     ///
     /// # Errors
-    /// Those of [`Self::restore_age`], and an error if the blob follows an older
-    /// descriptor. The state of the age is then stored again, replacing the unusable one.
+    /// Fails as [`Self::restore_age`] does, and if the blob follows an older descriptor. The state
+    /// of the age is then stored again, replacing the unusable one.
     pub fn edit_age(&mut self, now: Duration, blob: &[u8]) -> Result<()> {
         let edited = self.try_edit_age(now, blob);
         if edited.is_err() {
@@ -336,7 +336,7 @@ impl Instance {
         self.owner
     }
 
-    /// The loaded clones with their owners, in the order in which joining members get them.
+    /// The loaded clones with their owners, in the order in which joining members receive them.
     pub fn clones(&self) -> impl Iterator<Item = (&Uoid<'static>, u32)> {
         self.clones.in_order().map(|clone| (&clone.object, clone.owner))
     }
@@ -403,8 +403,8 @@ impl Instance {
         self.states.flush(|event| events.push_back(event));
     }
 
-    /// Decodes a stored state. States that clients must not get are refused even if they come from
-    /// a database.
+    /// Decodes a stored state. States that clients must not receive are refused even if they come
+    /// from a database.
     fn stored_blob<'b>(&self, descriptors: &Descriptors, bytes: &'b [u8]) -> Result<Blob<'b>> {
         let blob = read_blob(bytes, descriptors, LIMITS).map_err(error)?;
         check_blob(&blob, &self.config.rules(false), LIMITS)

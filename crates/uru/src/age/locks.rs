@@ -10,7 +10,7 @@ use crate::types::{CloneIds, Location, Uoid};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Locks {
     held: HashMap<ObjectKey, Lock>,
-    /// How many locks each player holds; players without locks are not listed.
+    /// The number of locks that each player holds; players without locks are not listed.
     counts: HashMap<u32, usize>,
 }
 

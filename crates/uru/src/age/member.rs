@@ -153,7 +153,8 @@ impl Members {
         Some(self.0.remove(index))
     }
 
-    /// The longest-standing member among those active lately; if none is active, among all.
+    /// The longest-standing member among those active lately or, if there are none, among all
+    /// members.
     pub(super) fn longest(&self, now: Duration, silence: Duration) -> Option<u32> {
         let is_active = |member: &&Member| now.saturating_sub(member.last_active) <= silence;
         let longest = self.0.iter().find(is_active).or_else(|| self.0.first());

@@ -57,12 +57,12 @@
 //!
 //! * **Forwarding.** A message is forwarded as the bytes received, shared by all receivers. The
 //!   time, the player, and the bits reserved for administrators and servers are patched. Everything
-//!   forwarded was decoded completely and passed [`safety::check`](crate::safety::check); states
-//!   were decoded with their descriptor.
+//!   forwarded has been decoded completely and has passed [`safety::check`](crate::safety::check);
+//!   states have been decoded with their descriptors.
 //! * **Joining.** Clones are sent before states, and avatars after other clones. An exact count
 //!   comes last, because a client waits for that many initial messages.
-//! * **Locks.** An object has one holder. A holder who asks again gets "yes"; releases are not
-//!   answered.
+//! * **Locks.** An object has one holder. A holder who asks again gets "yes"; releases get no
+//!   reply.
 //! * **Leaving.** The member's avatar is unloaded, its locks are released, and its other clones go
 //!   to the owner. If the owner leaves, the longest-standing member becomes the owner.
 //! * **States.** Updates are merged the way clients merge them

@@ -43,8 +43,8 @@ pub enum Importance {
 /// Identifies the object of a position message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The beginning and end of the object's uoid in the message, in 32 bits each because a packet
-    /// is copied for every receiver.
+    /// The beginning and end of the object's uoid in the message, in 32 bits each to keep packets
+    /// small, because they are copied for every receiver.
     start: u32,
     end: u32,
     /// A hash that represents the state's descriptor.
@@ -52,7 +52,8 @@ pub struct Position {
 }
 
 impl Position {
-    /// `object` is the range of its uoid in the message. `None` if no valid message is that long.
+    /// `object` is the range of its uoid in the message. Returns `None` if no valid message is that
+    /// long.
     pub(super) fn of(object: Range<usize>, descriptor: u64) -> Option<Self> {
         let (start, end) = (object.start.try_into().ok()?, object.end.try_into().ok()?);
         Some(Self { start, end, descriptor })
@@ -79,7 +80,7 @@ impl Packet {
     /// A net message created by the server.
     ///
     /// # Errors
-    /// If the message cannot be encoded or is longer than a client accepts.
+    /// Fails if the message cannot be encoded or is longer than a client accepts.
     pub fn of<'m>(message: impl Into<NetMessage<'m>>) -> Result<Self> {
         encoded(&message.into()).map(Self::kept)
     }
@@ -130,7 +131,7 @@ impl Packet {
     /// Decodes the net message.
     ///
     /// # Errors
-    /// If the message belongs to a game, whose type only the game manager knows.
+    /// Fails if the message belongs to a game, whose type only the game manager knows.
     pub fn decode(&self) -> Result<NetMessage<'_>> {
         if self.content == Content::GameManager {
             return Err(Error::invalid("a game manager message, not a net message"));

@@ -13,7 +13,8 @@ use super::packet::{Importance, Packet};
 /// locks, members and all other messages are never discarded, and the order of the remaining
 /// messages never changes.
 ///
-/// A message takes constant time, however many are waiting. Bytes are shared with all other queues.
+/// Queuing a message takes constant time, however many are waiting. Bytes are shared with all other
+/// queues.
 ///
 /// ```
 /// use std::time::Duration;
@@ -37,7 +38,7 @@ use super::packet::{Importance, Packet};
 /// ```
 #[derive(Clone, Debug)]
 pub struct SendQueue {
-    /// In order; `None` marks a discarded message. The first slot is never `None`.
+    /// The messages in order; `None` marks a discarded one. The first slot is never `None`.
     slots: VecDeque<Option<Packet>>,
     /// The number of the first slot. Later slots are numbered consecutively.
     first: u64,
@@ -61,7 +62,7 @@ struct PositionIndex {
     outdated: VecDeque<u64>,
 }
 
-/// A position message, which equals any other for the same object and descriptor.
+/// A position message. It is equal to any other for the same object and descriptor.
 #[derive(Clone, Debug)]
 struct PositionKey(Packet);
 
@@ -385,13 +386,14 @@ mod tests {
         }
     }
 
-    /// The time for a message does not depend on the number queued. If it did, this test would take
+    /// The time per message does not depend on the number queued. If it did, this test would take
     /// minutes.
     #[test]
     fn floods_cost_constant_time_a_message() {
         const WAITING: u32 = 30_000;
         let mut queue = SendQueue::new(WAITING as usize * (OVERHEAD + 5));
-        // Half of the messages must not be discarded; they lie between messages that may be.
+        // Half of the messages must not be discarded; they are interleaved with messages that may
+        // be discarded.
         for number in 0..WAITING / 2 {
             queue.push(packet(KEPT, number, 5)).unwrap();
             queue.push(packet(VOICE, number, 5)).unwrap();

@@ -223,7 +223,7 @@ impl Instance {
         }
     }
 
-    /// Handles the state of an object and forwards it if it comes with a message.
+    /// Handles the state of an object. If given the message that carried it, forwards that as well.
     ///
     /// Only the player may set an avatar's state: no client sends states of other players' avatars,
     /// and the server drops an avatar's states when its player leaves. Therefore a state of another
@@ -281,7 +281,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Handles a lock request or release. Releases get no reply because clients take any reply
+    /// Handles a lock request or release. Releases get no reply because clients treat any reply
     /// except a denial as a grant.
     fn test_and_set(
         &mut self,

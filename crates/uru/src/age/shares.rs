@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::types::Uuid;
 
-/// What each member uses. Players of the same account share a quota.
+/// The room that each member uses. Players of the same account share a quota.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Quotas {
     taken: HashMap<u32, QuotaUse>,
@@ -38,7 +38,7 @@ impl Quotas {
         self.first.get(&player_id).copied().unwrap_or(player_id)
     }
 
-    /// What a player and others of the same account use.
+    /// The room used by a player and others of the same account.
     pub(super) fn of(&self, player_id: u32) -> QuotaUse {
         self.taken.get(&self.payer(player_id)).copied().unwrap_or_default()
     }

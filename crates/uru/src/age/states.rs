@@ -165,7 +165,8 @@ impl StateStore {
         let payer = self.taken.payer(player_id);
         let is_own = old.is_some_and(|old| self.taken.payer(old) == payer);
         let own = if is_own { old_weight } else { 0 };
-        // Taking over another player's state uses up its bytes; only growth is refused.
+        // The bytes of a state taken over from another player count towards the quota, but only
+        // growth is refused.
         let grows = update > old_weight;
         if grows && taken.bytes - own + update > self.share.bytes {
             let limit = self.share.bytes;
@@ -293,7 +294,8 @@ impl StateStore {
         answer::state(time, &age.object, &age.shown(), AGE_SENT, is_initial).ok()
     }
 
-    /// All states for a joining member, or those on some pages; the state of the age comes first.
+    /// All states for a joining member, or only those on some pages; the age's own state comes
+    /// first.
     pub(super) fn initial(
         &self,
         time: &UnifiedTime,
@@ -335,7 +337,7 @@ impl StateStore {
             }
             !goes
         });
-        // Objects that no longer have states are no longer tracked as parts.
+        // Objects without states are no longer tracked as parts.
         let db = &self.db;
         parts.retain(|_, objects| {
             objects.retain(|object| !db.of(object).is_empty());
@@ -410,7 +412,7 @@ fn weight(record: &StateRecord<'_>) -> usize {
     128 + simple.sum::<usize>() + nested.sum::<usize>()
 }
 
-/// Whether a state of this weight still fits into one message after an update. The weight is an
+/// Whether a state of this weight will still fit into one message after an update. The weight is an
 /// upper bound for the encoded size.
 fn is_small(weighs: usize, update: &Blob<'_>) -> Result<(), DropReason> {
     const MAX: usize = MAX_BYTES - (16 << 10);
@@ -431,7 +433,7 @@ fn refused(refused: UpdateError) -> DropReason {
     }
 }
 
-/// Decodes the state of an object that a client sent, to the last byte.
+/// Decodes an object's state sent by a client. No bytes may be left over.
 pub(super) fn read_blob<'d>(
     payload: &'d [u8],
     descriptors: &Descriptors,
@@ -504,7 +506,7 @@ fn check_head(head: &ValueHeader<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// Checks that all clients can know the object and read its name.
+/// Checks that the object can exist on all clients and that they can read its name.
 fn known(object: &Uoid<'_>) -> Result<(), Refusal> {
     match object.location.sequence_number.0 {
         1..=0x20 => Err(Refusal::at(Reason::LocalObject, None, 0)),

@@ -1,7 +1,7 @@
 //! Key exchanges of captured connections, computed for many connections at once.
 //!
-//! The client's first bytes determine an observer's share of the exchange, and computing that share
-//! takes far longer than the observer's other work. A caller with many connections to read
+//! The client's first bytes determine an observer's part of the key exchange, and computing that
+//! part takes far longer than the observer's other work. A caller with many connections to read
 //! therefore computes all exchanges together and passes one to each observer.
 
 use std::fmt;
@@ -31,16 +31,17 @@ pub struct CapturedExchange {
 }
 
 impl CapturedExchange {
-    /// The number of a client's first bytes that are needed: the longest connect packet and a setup
-    /// packet.
+    /// The number of bytes needed from the start of a client's stream: the longest connect packet
+    /// and a setup packet.
     pub const BEGINNING: usize = 67 + 66;
 
     /// Computes the exchanges of connections from the first bytes of their clients. On processors
     /// that handle eight numbers at a time, this is several times as fast as computing them one by
     /// one.
     ///
-    /// `None` if the bytes are not a connect packet followed by a setup packet, or the service has
-    /// no private key. The time it takes depends on the secrets, so servers must not use it.
+    /// The result is `None` if the bytes are not a connect packet followed by a setup packet, or
+    /// the service has no private key. The time it takes depends on the secrets, so servers must
+    /// not use it.
     #[must_use]
     pub fn compute(keys: &KeyRing, beginnings: &[&[u8]]) -> Vec<Option<Self>> {
         let numbers: Vec<_> = beginnings.iter().map(|bytes| number(bytes)).collect();
@@ -80,7 +81,7 @@ impl fmt::Debug for CapturedExchange {
     }
 }
 
-/// The kind of key that a client needs, and its number, from its first bytes.
+/// The kind of key that a client needs, and the client's number, both taken from its first bytes.
 fn number(beginning: &[u8]) -> Option<(ServerKind, Vec<u8>)> {
     let mut reader = Reader::new(beginning);
     let kind = key_kind(ConnectPacket::decode_fields(&mut reader).ok()?.service()?)?;
@@ -136,7 +137,7 @@ mod tests {
             let seed = [1, 2, 3, 4, 5, 6, 7];
             let wanted = private.captured_key(y, seed).unwrap();
             assert_eq!(computed.session_key(private, y, seed), Some(wanted));
-            // It has no key for another number or another server.
+            // The exchange yields no key for another number or another server.
             assert_eq!(computed.session_key(private, &[1; 64], seed), None);
             let other =
                 if of(place) == Service::Auth { ServerKind::Game } else { ServerKind::Auth };

@@ -25,7 +25,7 @@ pub struct ServerConfig {
     pub builds: BuildPolicy,
     /// The required product ID, if any.
     pub product: Option<Uuid>,
-    /// Whether to answer pings without the driver. Default true.
+    /// Whether the connection replies to pings without the driver. Default true.
     pub answer_pings: bool,
     /// The time that the connect packet and the key exchange may take. Default 10 s.
     pub setup_time: Duration,
@@ -35,7 +35,7 @@ pub struct ServerConfig {
     pub idle_time: Duration,
     /// The time that a client may be silent on game connections. Default 120 s.
     pub game_idle_time: Duration,
-    /// Limits on what is queued for the client.
+    /// Limits on the data queued for the client.
     pub bounds: Bounds,
 }
 
@@ -62,7 +62,7 @@ impl ServerConfig {
 /// Whether connections (other than file connections, which are always plain) are encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encryption {
-    /// Encrypted if the client asks for it; suitable for loopback connections.
+    /// Encrypted only if the client asks for it; suitable for loopback connections.
     AllowPlain,
     /// A client that asks for a plain connection is refused.
     Require,
@@ -74,7 +74,7 @@ pub enum Encryption {
 /// The client builds that a server admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BuildPolicy {
-    /// This build, and 0.
+    /// This build, and build 0.
     Exact(u32),
     /// All builds.
     Any,
@@ -103,7 +103,7 @@ pub struct ClientConfig {
     pub ping_every: Option<Duration>,
     /// The time that the server may take to complete setup. Default 10 s.
     pub setup_time: Duration,
-    /// Limits on what is queued for the server.
+    /// Limits on the data queued for the server.
     pub bounds: Bounds,
 }
 
@@ -126,7 +126,7 @@ impl ClientConfig {
 pub struct RelayConfig {
     /// The keys of encrypted connections.
     pub keys: RelayKeys,
-    /// Limits on what is queued for each side.
+    /// Limits on the data queued for each side.
     pub bounds: Bounds,
     /// The time that the connect packet and the key exchange may take. Default 20 s, longer than
     /// the peers wait.
@@ -170,7 +170,7 @@ pub(crate) fn key_kind(service: Service) -> Option<ServerKind> {
 /// The private key of a service.
 ///
 /// # Errors
-/// Malformed, naming the service, if there is none.
+/// `Malformed`, naming the service, if its key is missing.
 pub(super) fn private_key(keys: &KeyRing, service: Service) -> Result<&PrivateKey> {
     key_kind(service).and_then(|kind| keys.private(kind)).ok_or_else(|| {
         let wanted = format!("a key for {}", service.name());

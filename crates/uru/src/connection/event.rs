@@ -20,7 +20,7 @@ pub enum News {
         /// Whether the messages are encrypted.
         encrypted: bool,
     },
-    /// The connection is encrypted and no key fits (observers). Neither stream is read further.
+    /// For observers: the connection is encrypted and no key fits. Neither stream is read further.
     KeysNeeded {
         /// The service whose key is missing; `None` if the connect packet is missing too.
         service: Option<Service>,
@@ -40,18 +40,18 @@ pub enum Unit {
 
 /// A complete connect packet, setup packet or message.
 ///
-/// The bytes are decrypted, and decoded again on demand.
+/// The bytes are already decrypted; they are decoded again on demand.
 #[derive(Clone, Copy, Debug)]
 pub struct Received<'c> {
     /// The side that sent it.
     pub side: Side,
     /// The kind of piece.
     pub unit: Unit,
-    /// Its bytes, decrypted.
+    /// The piece's bytes, decrypted.
     pub bytes: &'c [u8],
-    /// The offset of its first byte in its side's stream.
+    /// The offset of the piece's first byte in its side's stream.
     pub offset: u64,
-    /// Whether it was encrypted.
+    /// Whether the piece was encrypted.
     pub encrypted: bool,
 }
 
@@ -67,15 +67,15 @@ pub enum Content<'c> {
 }
 
 impl<'c> Received<'c> {
-    /// Decodes it.
+    /// Decodes the piece.
     ///
     /// # Errors
-    /// Those of the decoders. Pieces that a connection reported never fail.
+    /// Fails as the decoders do, but never for a piece reported by a connection.
     pub fn content(&self) -> Result<Content<'c>> {
         self.read(&mut Reader::new(self.bytes))
     }
 
-    /// The message, if it is one.
+    /// The message, if the piece is one.
     #[must_use]
     pub fn message(&self) -> Option<Message<'c>> {
         match self.content() {
@@ -84,7 +84,7 @@ impl<'c> Received<'c> {
         }
     }
 
-    /// The two parts of its full name, before and after the dot: `auth` and `AcctLoginRequest`,
+    /// The two parts of the full name, before and after the dot: `auth` and `AcctLoginRequest`,
     /// `connect` and `CliToAuth`, `setup` and `Encrypt`.
     #[must_use]
     pub fn name(&self) -> (&'static str, &'static str) {
@@ -101,7 +101,8 @@ impl<'c> Received<'c> {
         (kind, name.unwrap_or("unknown"))
     }
 
-    /// Its tree, built in the memory of an old tree. Offsets count from the start of the stream.
+    /// The piece's tree, built in the memory of an old tree. Offsets count from the start of the
+    /// stream.
     #[must_use]
     pub fn tree(&self, tree: Tree<'c>, limits: &'c Limits) -> Tree<'c> {
         self.concluded(Reader::traced_within(self.layer(), self.bytes, tree, limits))

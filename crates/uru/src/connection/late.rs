@@ -41,7 +41,7 @@ const MIN_SETUP: u8 = MAX_SETUP - 4;
 const MAX_SETUP: u8 = 66;
 /// The size of both setup packets on a plain connection.
 const PLAIN_SETUP: u8 = 2;
-/// This many bytes of each side decide which key is right.
+/// The number of bytes from each side that decide which key is right.
 const MAX_TRIAL_BYTES: usize = 4096;
 
 impl Connection {
@@ -70,8 +70,8 @@ impl Connection {
         true
     }
 
-    /// Determines how to read a connection whose connect packet is missing; false if that takes
-    /// more bytes.
+    /// Determines how to read a connection whose connect packet is missing; returns false if more
+    /// bytes are needed.
     pub(super) fn begin_late(&mut self, side: Side) -> bool {
         let [client, server] = &self.streams;
         if !matches!(client.phase(), Phase::Late) {
@@ -115,7 +115,7 @@ impl Connection {
         true
     }
 
-    /// Notes that a message was found after lost bytes; the message identifies the service.
+    /// Records that a message was found after lost bytes; the message identifies the service.
     pub(super) fn resumed_at(&mut self, service: Service) {
         if self.service().is_none() {
             self.sender.service = Some(service);
@@ -153,7 +153,7 @@ impl Connection {
     }
 
     /// Identifies the service by the messages that its key decrypts. `is_last` means that no more
-    /// bytes will arrive. True if the service was identified or the connection failed.
+    /// bytes will arrive. Returns true if the service was identified or the connection failed.
     pub(super) fn identify_service(&mut self, is_last: bool) -> bool {
         if self.candidates.is_empty() {
             return false;
@@ -194,7 +194,7 @@ impl Connection {
 
 impl Candidate {
     /// The number of messages if the connection belongs to this service, including an incomplete
-    /// one; `None` if it cannot.
+    /// one; `None` if it cannot belong to it.
     fn messages(&self, unread: [&[u8]; 2]) -> Option<usize> {
         let mut count = 0;
         for (side, bytes) in Side::BOTH.into_iter().zip(unread) {
@@ -230,7 +230,7 @@ const NUMBER_BYTES: usize = 2;
 enum Beginning {
     /// More bytes are needed to decide.
     Unknown,
-    /// The connect packet after all.
+    /// A connect packet: it was captured after all.
     Connect,
     /// A setup packet, after this many bytes of the connect packet.
     Setup(usize),
@@ -239,7 +239,7 @@ enum Beginning {
 }
 
 /// Identifies the client's bytes, given their offset in its stream, or 0 if that is unknown. The
-/// server's bytes, `answer`, tell a plain connection from a file connection.
+/// server's bytes, `answer`, distinguish a plain connection from a file connection.
 fn beginning(unread: &[u8], offset: u64, answer: &[u8]) -> Beginning {
     if unread.is_empty() {
         return Beginning::Unknown;
@@ -261,7 +261,7 @@ fn beginning(unread: &[u8], offset: u64, answer: &[u8]) -> Beginning {
             [] | [0] => is_unknown = true,
             [0, MIN_SETUP..=MAX_SETUP, ..] => return Beginning::Setup(at),
             [0, PLAIN_SETUP, ..] => match answer {
-                // A client waits for the answer before it sends more.
+                // A client waits for the reply before it sends more.
                 [] | [SETUP_ENCRYPT] if unread.len() < MAX_TRIAL_BYTES => {
                     return Beginning::Unknown;
                 }
@@ -277,5 +277,5 @@ fn beginning(unread: &[u8], offset: u64, answer: &[u8]) -> Beginning {
     }
 }
 
-/// Fewer bytes than a connect packet has.
+/// Fewer bytes than in a connect packet.
 const SHORT: usize = 35;

@@ -81,15 +81,15 @@ pub struct Connection {
     sender: Sender,
     /// The streams of both sides, as far as this role reads them, indexed by [`Side::index`].
     streams: [Stream; 2],
-    /// The services that the connection may belong to while the connect packet is missing and only
-    /// messages can decide.
+    /// The services that the connection may belong to if the connect packet is missing and only the
+    /// messages can show which one it is.
     candidates: Vec<Candidate>,
     /// Events not reported yet. Pieces are still in the buffer of their stream.
     events: VecDeque<Event<Unread<Unit>, News>>,
 }
 
 /// The hint for a client whose encrypted connection ends before it has read a message. The key
-/// exchange succeeds with any key, but afterwards each side reads noise.
+/// exchange succeeds with any key, but with a wrong one, each side reads noise afterwards.
 pub const OTHER_KEYS: &str = "the keys may be those of another shard: check that they are this \
                               server's, and that it accepts the client's build";
 
@@ -102,9 +102,9 @@ impl Connection {
     /// fresh random bytes for the client's secret.
     ///
     /// # Errors
-    /// Value, if the connect packet names a discontinued service. Malformed, if the random
-    /// bytes yield a number that servers refuse, for example if they are all zero; draw new ones in
-    /// that case.
+    /// `Value` if the connect packet names a discontinued service. `Malformed` if the random bytes
+    /// yield a number that servers refuse, for example if they are all zero; draw new ones in that
+    /// case.
     pub fn client(config: Arc<ClientConfig>, random: [u8; 64], now: Duration) -> Result<Self> {
         let Some(service) = config.connect.service() else {
             let found = config.connect.connection_type().to_string();
@@ -144,7 +144,7 @@ impl Connection {
         connection
     }
 
-    /// Observes both sides. Reading encrypted connections takes the shard's private keys.
+    /// Observes both sides. Reading encrypted connections requires the shard's private keys.
     #[must_use]
     pub fn observer(keys: Arc<KeyRing>) -> Self {
         let role = Role::observer(keys, None);
@@ -155,9 +155,9 @@ impl Connection {
     /// [`Forward`](worldwire_core::connection::Forward) and
     /// [`Inject`](worldwire_core::connection::Inject).
     ///
-    /// A message may be dropped or replaced by another one of its service and side. A connect
-    /// packet may be replaced by another one of its service. Setup packets are forwarded unchanged,
-    /// or replaced by the relay's own.
+    /// A message may be dropped, or replaced by another for the same service and side. A connect
+    /// packet may be replaced by another for the same service. Setup packets are forwarded
+    /// unchanged, or replaced by the relay's own.
     ///
     /// [`RelayKeys`] offers two ways to relay encrypted connections. With shared
     /// keys, the relay has the private key of the service and reads the exchange like an observer,
@@ -166,7 +166,7 @@ impl Connection {
     /// can be encrypted and the other plain. Plain connections and the file service need no keys
     /// and are forwarded byte for byte.
     ///
-    /// Pings and their answers overtake [held](worldwire_core::connection::Forward::hold) pieces,
+    /// Pings and their replies overtake [held](worldwire_core::connection::Forward::hold) pieces,
     /// so that both ends stay connected.
     ///
     /// A stream of another protocol is forwarded unread, as is a stream after a fault. In both
@@ -205,7 +205,7 @@ impl Connection {
         self.sender.service
     }
 
-    /// A likely cause, if a client's connection ends now: [`OTHER_KEYS`] if the connection is
+    /// The likely cause if a client's connection ends now: [`OTHER_KEYS`] if the connection is
     /// encrypted and no message from the server has been read.
     #[must_use]
     pub fn closing_hint(&self) -> Option<&'static str> {
@@ -304,7 +304,7 @@ impl StreamMachine for Connection {
             self.streams[side.index()].incoming.skip(length);
             return;
         }
-        // Report everything that was complete before the gap first.
+        // First report everything that was complete before the gap.
         while read_up(self) && self.identify_service(true) {}
         if self.is_closed() {
             return;
@@ -401,7 +401,7 @@ impl StreamMachine for Connection {
     }
 }
 
-/// Reading.
+/// Reads the streams.
 impl Connection {
     /// Whether the bytes of a side cannot be read until more arrives from the other side. The
     /// server's setup packet follows the client's packets, but a capture may list them in another
@@ -418,7 +418,7 @@ impl Connection {
         }
     }
 
-    /// Limits the bytes that accumulate until more arrives from the other side.
+    /// Limits the bytes kept while waiting for the other side.
     fn wait(&mut self, side: Side) -> bool {
         let incoming = &self.streams[side.index()].incoming;
         let (unread, offset) = (incoming.unread().len(), incoming.offset());
@@ -459,7 +459,7 @@ impl Connection {
         }
     }
 
-    /// Turns the error of an unreadable first message into one about a wrong key.
+    /// Replaces the error for an unreadable first message with one about a wrong key.
     fn suspect_key(&self, side: Side, error: Error) -> Error {
         let stream = &self.streams[side.index()];
         let nothing_read = self.streams.iter().all(|stream| stream.messages == 0);

@@ -6,7 +6,7 @@ use crate::frame::{Message, Service, number};
 use crate::message::{auth, file, game, gatekeeper};
 use crate::types::TransId;
 
-/// The reply to a ping: all fields unchanged, in whichever order the client wrote them.
+/// The reply to a ping: all fields unchanged, in the order in which the client wrote them.
 pub(super) fn answer(message: &Message<'_>) -> Option<Message<'static>> {
     Some(match message {
         Message::GatekeeperClient(gatekeeper::client::ClientMessage::PingRequest(ping)) => {
@@ -39,7 +39,7 @@ pub(super) fn answer(message: &Message<'_>) -> Option<Message<'static>> {
 
 /// Whether a message is a ping or a reply to one.
 pub(super) fn is_ping(service: Service, bytes: &[u8]) -> bool {
-    /// In all services, on both sides.
+    /// This applies to all services and both sides.
     const NUMBER: u32 = 0;
     number(service, bytes) == Some(NUMBER)
 }

@@ -1,4 +1,4 @@
-//! The relay role: its keys, its key exchange and the checks of its decisions.
+//! The relay role: its keys, its key exchange and the checks on its decisions.
 
 use core::fmt;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub struct RelayState {
     pub(super) service: Option<Service>,
     /// The client's number, with shared keys.
     y: Option<Vec<u8>>,
-    /// The hops while their keys are negotiated, with separate keys.
+    /// With separate keys, the hops while their keys are being negotiated.
     hops: Option<Hops>,
     /// The seed and the key of each hop of an encrypted connection, once known.
     pub(super) sessions: Vec<([u8; 7], SessionKey)>,
@@ -68,7 +68,8 @@ impl RelayState {
         Self { config, random, service: None, y: None, hops: None, sessions, made: None }
     }
 
-    /// Whether the relay has sent its own setup packet, so that nothing can pass unread.
+    /// Whether the relay has sent its own setup packet, so that nothing can be forwarded unread any
+    /// more.
     pub(super) fn is_committed(&self) -> bool {
         self.hops.is_some()
     }

@@ -180,7 +180,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Notes that a whole message arrived, so the other side is alive.
+    /// Records that a whole message arrived, so the other side is alive.
     pub(super) fn note_message(&mut self, service: Service) {
         if let Role::Server { config, .. } = &self.half.role {
             let idle_time = match service {
@@ -207,8 +207,8 @@ impl Sender {
 }
 
 impl Inject for Sender {
-    /// Queues a message for a side. It is also refused while a piece waits for room in the queue to
-    /// that side, and if the stream is forwarded unread.
+    /// Queues a message for a side. The message is also refused while a piece waits for room in the
+    /// queue to that side, and if the stream is forwarded unread.
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
         // The message must not overtake a setup packet that has not been forwarded yet.
         let is_setup = |piece: &Unread<Unit>| !matches!(piece.unit, Unit::Message(_));

@@ -134,7 +134,8 @@ impl Connection {
         }
     }
 
-    /// Handles a setup packet as an observer. After the server's, nothing more can be learnt.
+    /// Handles a setup packet as an observer. After the server's, no more information about the key
+    /// can arrive.
     fn observe_setup(&mut self, side: Side, packet: SetupPacket<'static>) -> Result<()> {
         let service = self.service();
         let Role::Observer { keys, y, exchange, .. } = &mut self.sender.half.role else {
@@ -211,7 +212,7 @@ impl Connection {
             stream.set_phase(Phase::Messages(service));
             if let Some(key) = keys[side.index()] {
                 stream.decrypt_with(key);
-                // Observers send nothing.
+                // Observers send no messages.
                 if !matches!(self.sender.half.role, Role::Observer { .. }) {
                     self.sender.half.lanes[side.index()].cipher = Some(Rc4::new(key));
                 }

@@ -18,7 +18,7 @@ pub struct Stream {
     side: Side,
     pub(super) incoming: Incoming,
     cipher: Option<Rc4>,
-    /// Limits the keystream that is skipped for missing bytes.
+    /// The limit on keystream skipped for missing bytes.
     budget: SkipBudget,
     phase: Phase,
     /// The number of bytes of an unknown message still to arrive.
@@ -32,7 +32,7 @@ pub struct Stream {
 pub(super) enum Phase {
     /// The connect packet.
     Connect,
-    /// The bytes after a missing or incomplete connect packet (observers).
+    /// The bytes after a missing or incomplete connect packet (observers only).
     Late,
     /// A setup packet.
     Setup,
@@ -116,10 +116,10 @@ impl Stream {
         self.cipher.is_some()
     }
 
-    /// Skips missing bytes. False if nothing after them can be read.
+    /// Skips missing bytes. Returns false if nothing after them can be read.
     ///
     /// # Errors
-    /// The limit on skipped keystream. The stream is lost then.
+    /// Fails if the limit on skipped keystream is exceeded; the stream is then lost.
     pub(super) fn skip(&mut self, length: u64) -> Result<bool> {
         let is_far = self.incoming.end().saturating_add(length) > MAX_OFFSET;
         let from = self.incoming.offset();
@@ -152,14 +152,14 @@ impl Stream {
         Ok(true)
     }
 
-    /// Notes that the connect packet, or a part of it, is missing.
+    /// Records that the connect packet, or a part of it, is missing.
     pub(super) fn begin_late(&mut self, length: u64) {
         self.incoming.skip(length);
         self.set_phase(Phase::Late);
     }
 
-    /// Searches for a message of a service from the next unread byte on. The first one begins at
-    /// `begin`, if known.
+    /// Searches for a message of a service from the next unread byte onwards. The first one begins
+    /// at `begin`, if known.
     pub(super) fn search_for(&mut self, service: Service, begin: Option<u64>) {
         let at = self.incoming.offset();
         let mut search = Search::new(0, at);
@@ -278,7 +278,7 @@ impl ReadStream for Stream {
 
 /// Whether these bytes begin with a message, and the evidence for it.
 fn probe(service: Service, side: Side, bytes: &[u8]) -> Probe {
-    /// The evidence from the class of a net message, which is stated twice.
+    /// The evidence from a net message's class, which appears twice.
     const CLASS: u32 = 20;
     /// The evidence from the length of a message on a file connection, which must be exact. A small
     /// length may be a coincidence.
@@ -322,7 +322,7 @@ mod tests {
 
     use super::*;
 
-    /// After lost bytes, a message is searched for at every offset. At most offsets there is none,
+    /// After lost bytes, a message is searched for at every offset. There is none at most offsets,
     /// and building an error for each would be slow.
     #[test]
     fn a_search_rejects_most_offsets_by_their_header() {

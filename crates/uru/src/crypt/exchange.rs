@@ -1,8 +1,8 @@
 //! The key exchange of a connection. For compatibility only.
 //!
-//! The client sends a number `y`, the server seven random bytes (the seed), each in a setup packet.
-//! The session key is the seed, masked with the seven least significant bytes of the shared secret
-//! `s = x^b = y^a mod n`.
+//! The client sends a number `y` and the server seven random bytes (the seed), each in a setup
+//! packet. The session key is the seed, masked with the seven least significant bytes of the shared
+//! secret `s = x^b = y^a mod n`.
 //!
 //! ```
 //! use worldwire_uru::crypt::key::{PrivateKey, PrimeKind, ServerKind};
@@ -65,7 +65,8 @@ impl PrivateKey {
     /// bytes.
     ///
     /// # Errors
-    /// [`ExchangeError`]; close the connection. Other servers accept such clients.
+    /// [`ExchangeError`] if the number is unsafe; close the connection. Other servers accept such
+    /// clients.
     pub fn server_answer(
         &self,
         y: &[u8],
@@ -89,7 +90,7 @@ impl PrivateKey {
         seed: [u8; SESSION_KEY_BYTES],
     ) -> Result<SessionKey, ExchangeError> {
         let y = self.captured_number(y)?;
-        // Running time cannot leak anything here because nobody is waiting for an answer.
+        // Running time cannot leak anything here because nobody is waiting for a reply.
         Ok(SharedSecret(Secret(self.n().power_vartime(&y, self.a_value()))).session_key(seed))
     }
 

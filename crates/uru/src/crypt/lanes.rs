@@ -20,7 +20,8 @@ pub(super) fn powers(n: &Montgomery, bases: &[Words], exponent: &Words) -> Optio
     Some(results[..count].to_vec())
 }
 
-/// `None`, because the instructions belong to a different architecture or the feature `simd` is off.
+/// Always `None`, because the instructions belong to a different architecture or the feature `simd`
+/// is off.
 #[cfg(not(all(feature = "simd", target_arch = "x86_64")))]
 pub(super) fn powers(_: &Montgomery, _: &[Words], _: &Words) -> Option<Vec<Words>> {
     None
@@ -107,7 +108,7 @@ mod ifma {
             let Ifma { avx512f: f, avx512ifma: i } = self.simd;
             let zero = f._mm512_setzero_si512();
             for at in 0..LIMBS {
-                // The multiple of n that makes the lowest limb zero; the rest is carried.
+                // Adds the multiple of n that makes the lowest limb zero; the rest is carried.
                 let multiple = i._mm512_madd52lo_epu64(zero, sum[at], self.factor);
                 sum[at] = i._mm512_madd52lo_epu64(sum[at], multiple, self.n[0]);
                 let carry = f._mm512_srli_epi64::<BITS>(sum[at]);
@@ -154,7 +155,8 @@ mod ifma {
         fn square(&self, a: &Numbers) -> Numbers {
             let Ifma { avx512f: f, avx512ifma: i } = self.simd;
             let mut sum = [f._mm512_setzero_si512(); 2 * LIMBS];
-            // Each product of two different limbs once, doubled, plus the squares of the limbs.
+            // Each product of two different limbs is computed once and doubled; the squares are
+            // added.
             for x in 0..LIMBS {
                 for y in x + 1..LIMBS {
                     sum[x + y] = i._mm512_madd52lo_epu64(sum[x + y], a[x], a[y]);

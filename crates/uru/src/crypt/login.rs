@@ -72,13 +72,13 @@ fn fields(
 /// Server: checks whether `challenge_hash` proves knowledge of the password of `name`, and returns
 /// the form of the proof.
 ///
-/// For e-mail names, a challenge with either digest is accepted (recent OpenUru clients try P1
-/// first); for other names, either digest itself (OpenUru falls back to P0). Clients truncate long
-/// names, and a truncated e-mail name may no longer look like one; all four forms are therefore
-/// accepted for names of 63 units or more.
+/// For e-mail names, a challenge hash made with either digest is accepted (recent OpenUru clients
+/// try P1 first); for other names, either digest itself (OpenUru falls back to P0). Clients
+/// truncate long names, and a truncated e-mail name may no longer look like one; all four forms are
+/// therefore accepted for names of 63 units or more.
 ///
 /// The running time does not depend on the digests. Look accounts up case-insensitively (see
-/// [`folded_name`]), and answer unknown names and wrong passwords alike.
+/// [`folded_name`]), and give the same reply to unknown names and wrong passwords.
 #[must_use]
 pub fn verify(
     name: &str,
@@ -172,9 +172,9 @@ impl PasswordHash {
     /// P0: SHA-0 of password and account name in UTF-16LE, with the last unit of each replaced by
     /// zero and the name in lower case (ASCII letters only). An empty part contributes nothing.
     ///
-    /// The zero was a mistake in the original client that became the rule. H'uru truncates one byte
-    /// of UTF-8 earlier instead, so its result differs if either part ends in a non-ASCII
-    /// character. This function follows the original; see [`hashes_agree`].
+    /// The zero was originally a mistake in the client and is now part of the format. H'uru
+    /// truncates one byte of UTF-8 earlier instead, so its result differs if either part ends in a
+    /// non-ASCII character. This function follows the original; see [`hashes_agree`].
     ///
     /// The name is always converted to lower case. Servers that hash it as typed will later reject
     /// its owner.
@@ -240,8 +240,8 @@ impl PasswordHash {
 /// challenge.
 ///
 /// An e-mail address has text before and after an at sign, and the last two labels are not empty.
-/// Names whose second-to-last label is `gametap` in any case do not count, since that reseller's
-/// accounts used the other form. The name is tested before truncation to 63 units.
+/// Names whose second-to-last label is `gametap` in any case are not e-mail names, since that
+/// reseller's accounts used the other form. The name is tested before truncation to 63 units.
 #[must_use]
 pub fn is_email_name(name: &str) -> bool {
     let Some(at) = name.char_indices().skip(1).find(|(_, c)| *c == '@') else { return false };
@@ -427,7 +427,7 @@ mod tests {
         assert!(hashes_agree("", ""));
         assert!(!hashes_agree("tester", "passwordé"));
         assert!(!hashes_agree("testeré", "password"));
-        // Truncated, so irrelevant.
+        // This part is truncated, so it is irrelevant.
         assert!(hashes_agree("tester", "fifteen letters\u{e9}"));
         // Fourteen letters and half a character: truncation splits it.
         assert_eq!(

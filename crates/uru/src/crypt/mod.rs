@@ -6,14 +6,15 @@
 //!
 //! * [`key`] holds and generates the long-lived keys of a shard.
 //! * [`exchange`] derives a connection's session key from them and the setup packets.
-//! * [`rc4`] is the stream cipher that uses the session key, with separate states per direction.
+//! * [`rc4`] is the stream cipher that uses the session key, with a separate state for each
+//!   direction.
 //! * [`login`] computes what a client sends instead of a password, using [`sha0`].
 //! * [`xtea`] contains the two block ciphers of encrypted files (see
 //!   [`file::secure`](crate::file::secure)).
 //!
 //! No function reads a clock or generates random numbers; random bytes are arguments. Operations on
-//! secrets run in constant time, except those for keys of captures. Types that hold secrets clear
-//! them on drop and hide them in `Debug`.
+//! secrets run in constant time, except those that compute the keys of captured connections. Types
+//! that hold secrets clear them on drop and hide them in `Debug`.
 
 pub mod exchange;
 pub mod key;

@@ -1,8 +1,8 @@
 //! Powers modulo an odd 512-bit number, in a time that depends on the exponent.
 //!
-//! Reading a capture of many short connections mostly consists of key exchanges, so the speed of
-//! this module determines the total. The library used by servers and clients takes constant time
-//! or, where that is not needed, 1.5 times as long as this (`uru/exchange/capture` in the bench
+//! When a capture of many short connections is read, key exchanges take most of the time, so this
+//! module's speed matters most. The library used by servers and clients takes constant time or,
+//! where that is not needed, 1.5 times as long as this (`uru/exchange/capture` in the bench
 //! `crypt`). For many numbers with one key, [`lanes`](super::lanes) is faster still.
 //!
 //! Numbers are in Montgomery form and below 2^512, not below the modulus: a multiple of the modulus
@@ -123,7 +123,7 @@ impl Multiply for Montgomery {
     /// `a * a / 2^512`.
     #[inline(never)]
     fn square(&self, a: &Words) -> Words {
-        // Each product of two different words, once.
+        // Compute each product of two different words once.
         let mut all = [0; 2 * WORDS];
         for at in 0..WORDS - 1 {
             let mut carry = 0;
@@ -133,7 +133,7 @@ impl Multiply for Montgomery {
             }
             all[at + WORDS] = carry;
         }
-        // Double that and add the squares of the words.
+        // Double them and add the squares of the words.
         let (mut carry, mut shifted) = (false, 0);
         for at in 0..WORDS {
             let [low, high] = [all[2 * at], all[2 * at + 1]];
@@ -259,7 +259,7 @@ mod tests {
         words
     }
 
-    /// Words at which carries start and end are as likely as any others.
+    /// Generates words; those at which carries start or end are as likely as any others.
     fn word() -> impl Strategy<Value = u64> {
         prop_oneof![any::<u64>(), Just(0), Just(1), Just(u64::MAX), Just(1 << 63)]
     }
@@ -349,7 +349,7 @@ mod tests {
         }
     }
 
-    /// Every exponent of up to one bit more than a window, so that windows of all lengths occur.
+    /// Try every exponent up to one bit longer than a window, so that windows of all lengths occur.
     #[test]
     fn small_exponents() {
         let n = modulus([0x0123_4567_89ab_cdef; WORDS]);

@@ -61,7 +61,7 @@ impl Rc4 {
 
     /// Skips `count` bytes of the stream, for captures that lost exactly that many.
     ///
-    /// The running time is proportional to `count`; limit it to a plausible loss.
+    /// The running time is proportional to `count`; limit `count` to a plausible loss.
     pub fn skip(&mut self, count: u64) {
         for _ in 0..count {
             self.next();
@@ -104,7 +104,7 @@ mod tests {
         Rc4::new(&SessionKey::new(*b"\x45\x87\x1a\xb1\x6f\xfb\xe6"))
     }
 
-    /// First case of the key exchange vectors: the state continues across chunks.
+    /// The first case of the key exchange vectors: the state continues across chunks.
     #[test]
     fn known_stream() {
         let mut rc4 = cipher();

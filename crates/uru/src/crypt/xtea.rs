@@ -1,7 +1,7 @@
 //! The block ciphers of encrypted files. For compatibility only.
 //!
-//! Blocks are eight bytes, two little-endian words. They are independent, so equal blocks encrypt
-//! equally. The first bytes of a file determine which of the two ciphers it uses (see
+//! Blocks are eight bytes, two little-endian words. They are independent, so equal blocks have
+//! equal ciphertexts. The first bytes of a file determine which of the two ciphers it uses (see
 //! [`file::secure`](crate::file::secure)).
 
 use zeroize::Zeroizing;
@@ -55,7 +55,7 @@ pub const BLOCK_BYTES: usize = 8;
 /// key alone, so the compiler can process several blocks with one instruction.
 type Words<const L: usize> = [[u32; L]; 2];
 
-/// Runs a cipher over all blocks, in batches while there are enough.
+/// Runs a cipher over all blocks, in batches as long as enough blocks are left.
 fn each(blocks: &mut [Block], many: impl Fn(&mut Words<LANES>), one: impl Fn(&mut Words<1>)) {
     let (groups, rest) = blocks.as_chunks_mut::<LANES>();
     for group in groups {

@@ -1,5 +1,5 @@
-//! Age files (`.age`): the pages of an age, how many players it holds, and how long an empty
-//! instance stays.
+//! Age files (`.age`): the pages of an age, how many players it can hold, and how long an empty
+//! instance keeps running.
 //!
 //! An age file is a text file with one setting per line. Clients store it encrypted (see
 //! [`secure`](super::secure)), servers usually in plain text.
@@ -24,9 +24,9 @@ use core::time::Duration;
 use worldwire_core::{Diagnostic, Source, nearest, wire_flags};
 
 wire_flags! {
-    /// Flags of an age's page.
+    /// The flags of a page in an age.
     ///
-    /// Unverified: the names, which are those of the client's page flags. Loading pages with each
+    /// Unverified: the names, which are taken from the client's page flags. Loading pages with each
     /// flag in a client would settle it.
     pub struct AgePageFlags(u32) {
         /// Clients load the page only when a script asks for it.
@@ -58,7 +58,7 @@ pub struct AgePage {
 /// | `StartDateTime` | seconds since 1970 | 0 |
 /// | `DayLength` | hours of a day in the age | 24 |
 /// | `MaxCapacity` | players at the same time; 0 or less: unlimited | -1 |
-/// | `LingerTime` | seconds that an empty instance stays; negative: forever | 180 |
+/// | `LingerTime` | seconds that an empty instance keeps running; negative: forever | 180 |
 /// | `SequencePrefix` | the age's part of sequence numbers; negative for ages shared by all others | 0 |
 /// | `ReleaseVersion` | unused | 0 |
 /// | `Page` | a page; any number of lines | |
@@ -70,7 +70,7 @@ pub struct AgeFile {
     pub day_length: f32,
     /// The maximum number of players; 0 or less means unlimited.
     pub max_capacity: i32,
-    /// How many seconds an empty instance stays; negative means forever.
+    /// How many seconds an empty instance keeps running; negative means forever.
     pub linger_time: i32,
     /// The age's part of the sequence numbers of its pages.
     pub sequence_prefix: i32,
@@ -147,7 +147,7 @@ impl AgeFile {
         usize::try_from(self.max_capacity).ok().filter(|capacity| *capacity > 0)
     }
 
-    /// How long an empty instance stays; `None` means forever.
+    /// How long an empty instance keeps running; `None` means forever.
     #[must_use]
     pub fn linger(&self) -> Option<Duration> {
         u64::try_from(self.linger_time).ok().map(Duration::from_secs)
@@ -225,7 +225,7 @@ fn number<N: FromStr>(value: &str, span: Range<usize>, wanted: &str) -> Result<N
     value.parse().map_err(|_| Fault::wanted(span, wanted, value))
 }
 
-/// What is wrong with a line and where.
+/// The problem with a line, and its position.
 struct Fault {
     span: Range<usize>,
     message: String,

@@ -1,8 +1,9 @@
 //! Manifests and file lists: the files that file servers and auth servers offer.
 //!
 //! On the wire, both are sequences of UTF-16 units: a manifest in `ManifestReply` (file
-//! connection), the list of secure files in `FileListReply` (auth connection). On disk, a manifest
-//! is a text file (`.mfs`) with one file per line: `client,download,md5,md5gz,size,sizegz,flags`.
+//! connection), and the list of secure files in `FileListReply` (auth connection). On disk, a
+//! manifest is a text file (`.mfs`) with one file per line:
+//! `client,download,md5,md5gz,size,sizegz,flags`.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -34,7 +35,7 @@ record! {
     }
 }
 
-/// What a client does with a file of a manifest; encoded as a [`HiLo`].
+/// What a client does with a file in a manifest; encoded as a [`HiLo`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ManifestFlags(pub u32);
 
@@ -108,7 +109,7 @@ pub struct Manifest<'a>(pub Vec<ManifestEntry<'a>>);
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct FileList<'a>(pub Vec<FileListEntry<'a>>);
 
-/// Reads entries until a zero unit takes the place of the next name.
+/// Reads entries until there is a zero unit in place of the next name.
 fn entries<'d, 'n, T: Trace<'n>, E: Field<'d>>(reader: &mut Reader<'d, T>) -> Result<Vec<E>> {
     let mut entries = Vec::new();
     while !reader.rest().starts_with(&[0, 0]) {
@@ -227,7 +228,7 @@ impl FileListEntry<'_> {
     }
 }
 
-/// The maximum number of units of a name in a manifest.
+/// The maximum number of units in a manifest's names.
 const MAX_NAME_UNITS: usize = 259;
 
 impl Manifest<'static> {
@@ -235,7 +236,7 @@ impl Manifest<'static> {
     /// starts a comment.
     ///
     /// # Errors
-    /// All lines that cannot be parsed, each with its number and the problem.
+    /// Returns all lines that cannot be parsed, each with its number and the problem.
     pub fn parse(text: &str) -> Result<Self, Vec<ManifestError>> {
         let mut entries = Vec::new();
         let mut errors = Vec::new();
@@ -259,8 +260,8 @@ impl Manifest<'_> {
     /// Formats the manifest as a file; the inverse of [`Manifest::parse`].
     ///
     /// # Errors
-    /// A value error for an entry that a file cannot express, such as a name with a comma, a `#` or
-    /// a line break.
+    /// `Value` for an entry that a file cannot express, such as a name with a comma, a `#` or a
+    /// line break.
     pub fn format(&self) -> Result<String> {
         let mut text = String::new();
         for (index, entry) in self.0.iter().enumerate() {

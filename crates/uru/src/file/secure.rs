@@ -114,8 +114,8 @@ impl Magic {
 pub struct SecureFile {
     magic: Magic,
     plain: Vec<u8>,
-    /// The rest of the last block after the plain bytes; zeros in well-formed files. If shorter
-    /// than that rest, the remainder is zero.
+    /// The rest of the last block after the plain bytes; zeros in well-formed files. If this is
+    /// shorter than that rest, the remainder is zero.
     padding: Vec<u8>,
     /// Bytes after the last block, kept as they are.
     trailing: Vec<u8>,
@@ -128,10 +128,10 @@ impl SecureFile {
         Self { magic, plain, padding: Vec::new(), trailing: Vec::new() }
     }
 
-    /// Encrypts the file. A decrypted file gets its original bytes back, odd padding included.
+    /// Encrypts the file. A decrypted file yields its original bytes, including unusual padding.
     ///
     /// # Errors
-    /// [`SecureError::TooLarge`] if the header cannot express the length.
+    /// Fails with [`SecureError::TooLarge`] if the header cannot express the length.
     pub fn seal(&self, key: &SecureKey) -> Result<Vec<u8>, SecureError> {
         let limit = u64::from(u32::MAX);
         let length = u32::try_from(self.plain.len())
@@ -174,7 +174,7 @@ impl SecureFile {
     }
 
     /// Sets the padding and the trailing bytes, for files that must keep their exact bytes. Padding
-    /// that exceeds the last block is cut.
+    /// beyond the last block is cut off.
     #[must_use]
     pub fn with_rest(self, mut padding: Vec<u8>, trailing: Vec<u8>) -> Self {
         let room = self.plain.len().next_multiple_of(BLOCK_BYTES) - self.plain.len();
@@ -188,8 +188,8 @@ impl SecureFile {
         &self.trailing
     }
 
-    /// Whether the padding is zero and nothing follows it. Otherwise either the key is wrong or a
-    /// sloppy tool wrote the file.
+    /// Whether the padding consists of zeros and is not followed by anything. Otherwise either the
+    /// key is wrong or a sloppy tool wrote the file.
     #[must_use]
     pub fn is_canonical(&self) -> bool {
         self.trailing.is_empty() && self.padding.iter().all(|byte| *byte == 0)
@@ -200,7 +200,7 @@ impl SecureFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecureError {
-    /// The file begins with something else; it may be a plain file.
+    /// The file does not begin with a known magic; it may be a plain file.
     #[error(
         "not an encrypted file: wanted notthedroids, whatdoyousee or BriceIsSmart, found \"{}\"",
         found.escape_ascii()
@@ -212,12 +212,12 @@ pub enum SecureError {
     /// The file ends within the header or the last block.
     #[error("the encrypted file is truncated: wanted {wanted} bytes, found {found}")]
     Truncated {
-        /// The minimum size of the file, as far as known.
+        /// The minimum size of the file, as far as it is known.
         wanted: usize,
         /// The actual size.
         found: usize,
     },
-    /// The header claims more bytes than follow.
+    /// The header claims more bytes than follow it.
     #[error("the header announces {length} plain bytes, but only {available} bytes follow")]
     PlainLength {
         /// The plain length in the header.
@@ -297,11 +297,11 @@ impl FromStr for SecureKey {
     }
 }
 
-/// Why a text is not a key of encrypted files.
+/// Why a text is not a key for encrypted files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecureKeyError {
-    /// Too few or too many digits.
+    /// The number of digits is wrong.
     #[error("wanted 32 hex digits, found {found}")]
     Length {
         /// The number of digits.
@@ -310,7 +310,7 @@ pub enum SecureKeyError {
     /// A character that is not a hex digit.
     #[error("wanted a hex digit, found {found:?}")]
     Digit {
-        /// How many characters precede it.
+        /// The number of characters before it.
         at: usize,
         /// The character.
         found: char,
@@ -401,7 +401,7 @@ mod tests {
         assert_eq!(open(&script, None, LIMIT), Err(SecureError::NoDroidKey));
         let file = open(&script, Some(&SecureKey::DIRTSAND_DROID), LIMIT).unwrap();
         assert_eq!(file.plain(), b"x");
-        // The old magic is read like the new one.
+        // Files with the old magic are read like those with the new one.
         let mut old = settings;
         old[..12].copy_from_slice(b"BriceIsSmart");
         let file = open(&old, None, LIMIT).unwrap();

@@ -25,7 +25,7 @@ use crate::types::{
     ClassIndex, CloneIds, Key, Location, LocationFlags, SequenceNumber, UnifiedTime, Uoid,
 };
 
-/// Bounds that a list of operations can reach.
+/// Bounds low enough for a list of operations to reach.
 const BOUNDS: AgeBounds = AgeBounds {
     malformed: 8,
     state_requests: 20,
@@ -43,7 +43,7 @@ const HEAD: usize = 3;
 const KINDS: u8 = 10;
 const PLAYERS: u8 = 5;
 
-/// Drives an age through the operations that `data` encodes. Invariants: everything sent out has
+/// Drives an age through the operations that `data` encodes. Invariants: every outgoing message has
 /// passed the safety check and crashes no client; receivers, lock holders, clone owners and the
 /// age's owner are members; the count of initial messages is exact; bounds hold.
 fn run(data: &[u8]) {
@@ -94,7 +94,7 @@ fn drive(data: &[u8]) -> Maxima {
 struct Age {
     instance: Instance,
     now: Duration,
-    /// Initial messages since the last count, per member.
+    /// Each member's initial messages since the last count.
     initial: BTreeMap<u32, u32>,
     queue: SendQueue,
     seen: Maxima,
@@ -229,7 +229,7 @@ fn header(player_id: u32, sampler: &mut Sampler) -> NetHeader {
     NetHeader::from_client(TIME, player_id, flags)
 }
 
-/// Usually one of a few objects.
+/// Returns one of a few objects in most cases.
 fn object(player_id: u32, sampler: &mut Sampler) -> Uoid<'static> {
     if sampler.below(8) == 0 {
         return Uoid::sample(sampler).into_owned();
@@ -319,7 +319,7 @@ fn seeds() -> Vec<Vec<u8>> {
     (0..24).map(list).collect()
 }
 
-/// The text of an age file: a parsed file must format to text that parses the same.
+/// The text of an age file. Formatting a parsed file must yield text that parses to the same file.
 fn age_file(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (age, problems) = AgeFile::parse("input", &text);

@@ -74,7 +74,7 @@ impl Choice {
             Role::Relay => {
                 let keys = match self.extra() {
                     false => RelayKeys::Shared(KEYS.clone()),
-                    // Both hops are encrypted, or neither, as the streams expect.
+                    // Encrypt both hops or neither, depending on what the streams expect.
                     true if self.encrypts() => {
                         RelayKeys::Separate { own: KEYS.clone(), server: KEYS.clone() }
                     }
@@ -88,8 +88,8 @@ impl Choice {
     }
 }
 
-/// The random bytes of every client and server. Sharing them yields one session key per service,
-/// even over a relay with separate keys.
+/// The random bytes of every client and server. Because all share them, each service has a single
+/// session key, even across a relay with separate keys.
 const SECRET: [u8; 64] = [3; 64];
 const SEED: [u8; 7] = [7; 7];
 
@@ -126,7 +126,8 @@ impl Setup {
     }
 }
 
-/// One run: the ciphers of both sides, and how many bytes each side still sends unencrypted.
+/// One run: the ciphers of both sides, and the number of bytes that each side has yet to send
+/// unencrypted.
 struct Run {
     choice: Choice,
     role: Role,
@@ -152,7 +153,7 @@ impl Family for Run {
     }
 
     fn message(&mut self, from: Side, data: &[u8]) -> Vec<u8> {
-        // After an odd first byte, the rest is used verbatim.
+        // If the first byte is odd, use the rest verbatim.
         match data {
             [first, rest @ ..] if first & 1 != 0 => rest.to_vec(),
             _ => self
@@ -188,10 +189,10 @@ impl Family for Run {
     }
 }
 
-/// Drives a connection through the operations that follow the choice.
+/// Drives a connection through the operations that follow the settings.
 ///
 /// # Panics
-/// If it breaks a promise of the contract or reports a piece that cannot be decoded.
+/// Panics if the connection breaks its contract or reports a piece that cannot be decoded.
 fn drive(role: Role, data: &[u8]) -> Statistics {
     let Some((choice, operations)) = data.split_first() else {
         return Statistics::default();
@@ -226,11 +227,11 @@ fn conversations(role: Role) -> Vec<Vec<u8>> {
 }
 
 /// Runs two ends and an observer with the key from a real key exchange. The first byte selects the
-/// service. Each piece follows as a byte for its side, a byte for its length, and its plaintext,
-/// which is encrypted before delivery.
+/// service. The pieces follow, each as a byte for its side, a byte for its length, and its
+/// plaintext, which is encrypted before delivery.
 ///
 /// # Panics
-/// If the observer does not receive the same messages as the ends.
+/// Panics if the observer does not receive the same messages as the ends.
 fn encrypted(data: &[u8]) {
     let Some((choice, mut rest)) = data.split_first() else { return };
     let (service, kind) = match choice % 3 {
@@ -277,7 +278,7 @@ fn encrypted(data: &[u8]) {
 /// A received message: its side, its offset in the stream, its bytes.
 type ReceivedMessage = (Side, u64, Vec<u8>);
 
-/// Collects received messages; false if the stream could not be read.
+/// Collects received messages; returns false if the stream could not be read.
 fn receive(connection: &mut Connection, log: &mut Vec<ReceivedMessage>) -> bool {
     let mut readable = true;
     while let Some(event) = connection.poll_event() {

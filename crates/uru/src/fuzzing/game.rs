@@ -57,8 +57,8 @@ fn payload(message: &NetMessage<'_>, inflater: &mut Inflater) -> Result<()> {
     }
 }
 
-/// Checks patches of forwarded messages: nothing else may change, and decodable messages must stay
-/// decodable.
+/// Checks patches of forwarded messages: nothing but the patched fields may change, and decodable
+/// messages must stay decodable.
 fn patch(data: &[u8]) {
     const TIME: UnifiedTime = UnifiedTime { seconds: 5, microseconds: 6 };
     const PLAYER: u32 = 7;
@@ -96,7 +96,7 @@ fn patch(data: &[u8]) {
     }
 }
 
-/// One of every net message, in several generated variants.
+/// Every net message, in several generated variants.
 fn net_messages() -> Vec<Vec<u8>> {
     let mut seeds = super::samples::<NetMessage<'_>>(400);
     seeds.retain(|bytes| class_info(class(bytes)).is_some());
@@ -113,8 +113,8 @@ mod tests {
     use super::*;
     use crate::safety::Reason;
 
-    /// Generated messages pass the check, except for text that crashes clients, pages on one client
-    /// only, and classes without a layout.
+    /// Generated messages pass the check, except those with text that crashes clients, pages that
+    /// exist on one client only, or classes without a layout.
     #[test]
     fn seeds_pass() {
         let mut inflater = Inflater::new();

@@ -32,7 +32,7 @@ fn choice(byte: u8) -> (Option<GameType>, Side) {
 }
 
 /// A message of the game that the first byte selects. A decoded message must encode, directly and
-/// from its JSON, to bytes that decode to the same message: only uninitialised memory is lost.
+/// from its JSON, to bytes that decode to the same message: only uninitialised memory may be lost.
 fn message(data: &[u8]) {
     let Some((byte, bytes)) = data.split_first() else { return };
     let (game, sender) = choice(*byte);
@@ -54,7 +54,7 @@ fn message(data: &[u8]) {
     assert_eq!(again.as_deref(), Ok(&*made), "JSON encodes to different bytes: {}", decoded.json);
 }
 
-/// One of every message, in several generated variants.
+/// Every message, in several generated variants.
 fn messages() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for scope in scopes() {
@@ -77,7 +77,7 @@ fn messages() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Bounds that a list of operations can reach.
+/// Bounds low enough for a list of operations to reach.
 const BOUNDS: GameBounds = GameBounds {
     tables: 3,
     members: 3,
@@ -92,9 +92,9 @@ const HEAD: usize = 3;
 const KINDS: u8 = 6;
 const PLAYERS: u8 = 4;
 
-/// Drives a game manager through the operations that `data` encodes. Invariants: clients survive
-/// every message they are sent, and know the game that it belongs to; only answers to requests have
-/// a transaction; receivers are members; games without a table have members; bounds hold.
+/// Drives a game manager through the operations that `data` encodes. Invariants: no message sent
+/// crashes its client, and the client knows the game that it belongs to; only replies to requests
+/// have a transaction; receivers are members; games without a table have members; bounds hold.
 fn manager(data: &[u8]) {
     drive(data);
 }
@@ -114,7 +114,7 @@ struct Age {
     now: Duration,
     /// Games that clients know, by player.
     known: BTreeMap<(u32, u32), GameType>,
-    /// The requests that were not answered.
+    /// The requests that have not been answered yet.
     open: BTreeMap<(u32, u32), usize>,
     /// The members of games, as events report them.
     members: BTreeMap<u32, BTreeSet<u32>>,
@@ -163,7 +163,7 @@ impl Age {
                 }
                 assert!(self.manager.poll_timeout().is_none_or(|at| at > self.now), "a timer");
             }
-            // The store answers.
+            // The store answers a request.
             2 => {
                 let Some((ticket, request)) = self.requests.pop_front() else { return };
                 let answer = match sampler.below(8) {
@@ -264,7 +264,7 @@ impl Age {
             *most = members.len().max(*most);
         }
         assert_eq!(running, self.members, "the events tell another story");
-        // The bound covers both tables and games without a table.
+        // Each bound allows for both tables and games without a table.
         let bound = BOUNDS.tables + BOUNDS.own_games * usize::from(PLAYERS);
         assert!(tables.values().all(|count| *count <= bound), "{tables:?}");
     }
@@ -349,7 +349,7 @@ pub(super) static TARGETS: &[Target] = &[
 mod tests {
     use super::*;
 
-    /// The seeds reach games of every type, with several members where those are possible.
+    /// The seeds reach games of every type, with several members if the type allows them.
     #[test]
     fn seeds_reach_every_game() {
         let (mut shared, mut sent) = (BTreeMap::<GameType, usize>::new(), 0);

@@ -40,7 +40,7 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
         .chain(connections)
 }
 
-/// SDL files of the project and their descriptors.
+/// The project's SDL files and their descriptors.
 static TEXTS: LazyLock<[String; 2]> = LazyLock::new(|| {
     ["sdl/Fernhollow.sdl", "sdl/things.sdl"]
         .map(|name| String::from_utf8_lossy(&sample_file(name)).into_owned())
@@ -101,7 +101,7 @@ fn key_file(data: &[u8]) {
 /// A manifest file.
 ///
 /// # Panics
-/// If a parsed manifest does not format to text that parses the same.
+/// Panics if formatting a parsed manifest yields text that does not parse to the same manifest.
 fn manifest_text(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if let Ok(manifest) = Manifest::parse(&text)
@@ -169,8 +169,8 @@ struct Format {
     seeds: fn() -> Vec<Vec<u8>>,
 }
 
-/// Declares the stand-alone formats: a target for the bytes of each, with a number of seeds, and the
-/// list for their JSON.
+/// Declares the stand-alone formats: for each, a target for its bytes and the number of seeds, and
+/// for all of them a list for their JSON.
 macro_rules! formats {
     ($($name:literal $type:ty, $samples:literal;)*) => {
         static FIELDS: &[Target] = &[$(Target {
@@ -224,7 +224,7 @@ formats! {
     "uru_fixed_str" WFix<'_, 20>, 16;
 }
 
-/// One of every message, in several generated variants.
+/// Every message, in several generated variants.
 fn messages(service: Service, sender: Side) -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for info in table(service, sender).messages {

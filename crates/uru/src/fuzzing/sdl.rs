@@ -9,7 +9,7 @@ use crate::schema::{Descriptors, parse};
 use crate::sdl::{Blob, MergePolicy, ObjectState, missing_records};
 use crate::types::UnifiedTime;
 
-/// An SDL file: valid descriptors must format to text that parses the same.
+/// An SDL file. Formatting valid descriptors must yield text that parses to the same descriptors.
 fn text(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let parsed = parse("input", &text);
@@ -69,7 +69,7 @@ fn blob(data: &[u8]) {
     blob_of(&SET, data);
 }
 
-/// An SDL file, a zero byte, and a blob that the file may describe.
+/// An SDL file, a zero byte, and a blob that may match one of the file's descriptors.
 fn both(data: &[u8]) {
     let split = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
     let (text, blob) = data.split_at(split);
@@ -120,7 +120,7 @@ fn json(data: &[u8]) {
     }
 }
 
-/// A few blobs of every descriptor.
+/// A few blobs for every descriptor.
 fn samples() -> Vec<Blob<'static>> {
     let of = |descriptor| {
         (0..4).map(move |seed| Blob::sample(&descriptor, &mut Sampler::sized(seed, 4)))

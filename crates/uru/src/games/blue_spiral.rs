@@ -30,13 +30,13 @@ enum Phase {
     Won,
 }
 
-/// A blue spiral. Any member can start it and touch cloths; the owner's client
-/// turns the answers into animations that everybody sees.
+/// A blue spiral. Any member can start it and touch cloths; the owner's client turns the server's
+/// messages into animations that everybody sees.
 #[derive(Debug, Default)]
 pub(super) struct BlueSpiral {
     phase: Phase,
     order: [u8; CLOTHS],
-    /// How many cloths were touched in order.
+    /// The number of cloths touched in the right order so far.
     next: usize,
     started: Duration,
     deadline: Option<Duration>,
@@ -122,7 +122,7 @@ fn shuffled(random: &mut Random<'_>) -> [u8; CLOTHS] {
     order
 }
 
-/// Checks the values of a message.
+/// Checks the values in a message.
 pub(super) fn check(message: &ClientMessage) -> Result<(), Refused> {
     match message {
         ClientMessage::StartGame(_) => Ok(()),

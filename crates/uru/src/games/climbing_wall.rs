@@ -23,9 +23,9 @@ enum Phase {
     /// The teams agree on the number of blockers.
     #[default]
     Count,
-    /// They place blockers.
+    /// The teams place blockers.
     Place,
-    /// They climb.
+    /// The players climb.
     Climb,
     /// The result is shown.
     Over,
@@ -41,7 +41,7 @@ pub(super) struct ClimbingWall {
     /// Which teams have placed their blockers.
     placed: [bool; 2],
     blockers: [Vec<u8>; 2],
-    /// The player of each team who has entered.
+    /// The player of each team who has entered the wall.
     entered: [Option<u32>; 2],
     deadline: Option<Duration>,
 }
@@ -102,7 +102,7 @@ impl ClimbingWall {
         Err(Refused::state("the game is in another phase"))
     }
 
-    /// The team, 0 or 1, of a player who has entered.
+    /// The team, 0 or 1, of a player who has entered the wall.
     fn climbing(&self, player: u32) -> Result<usize, Refused> {
         self.in_phase(Phase::Climb)?;
         let team = self.entered.iter().position(|entered| *entered == Some(player));
@@ -247,7 +247,7 @@ impl ClimbingWall {
         Array(places)
     }
 
-    /// Shows the current state to a joining member, unless it is the first.
+    /// Shows the current state to a joining member, unless the member is the first.
     pub(super) fn after_joined(&self, table: &mut Table<'_>, joiner: u32) {
         if !table.is_owner(joiner) {
             for of in Self::STATE {
@@ -276,7 +276,7 @@ const fn team_index(team: u8) -> usize {
     if team == 1 { 0 } else { 1 }
 }
 
-/// Checks the values of a message.
+/// Checks the values in a message.
 pub(super) fn check(message: &ClientMessage) -> Result<(), Refused> {
     let check_team = |team| check_range("team", "team 1 or 2", 1..=2, team);
     match message {

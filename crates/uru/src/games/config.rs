@@ -1,4 +1,4 @@
-//! What a game manager serves and its bounds.
+//! The types of games that a game manager serves, and its bounds.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::GameType;
 use crate::message::Caps;
 
-/// What a game manager serves.
+/// The configuration of a game manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GamesConfig {
     /// The types of games that are served. Requests for other types are refused. Default: none.
@@ -15,12 +15,12 @@ pub struct GamesConfig {
     /// Whether another member becomes the owner of a VarSync game when its owner leaves. Otherwise
     /// it has no owner, as on MOSS. Default: yes.
     pub var_sync_handoff: bool,
-    /// Bounds on what the manager stores for players.
+    /// Bounds on the data that the manager stores for players.
     pub bounds: GameBounds,
 }
 
 impl GamesConfig {
-    /// Serves these types, with the default bounds.
+    /// A configuration for these types, with the default bounds.
     #[must_use]
     pub fn serving(games: impl IntoIterator<Item = GameType>) -> Self {
         Self { games: games.into_iter().collect(), ..Self::default() }
@@ -41,23 +41,24 @@ impl Default for GamesConfig {
     }
 }
 
-/// Bounds on what a manager stores for players.
+/// Bounds on the data that a manager stores for players.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GameBounds {
-    /// Tables of one type of game in an age. Empty tables make room for new ones. Default: 16.
+    /// Tables for one type of game in an age. Empty tables are removed to make room for new ones.
+    /// Default: 16.
     pub tables: usize,
     /// Members of a game. Default: 256.
     pub members: usize,
     /// Marker games that a player can have open, and other games without a table that a player can
-    /// be a member of. Default: 8 of each.
+    /// be a member of. Default: 8 for each kind.
     pub own_games: usize,
     /// Variables of a VarSync game. Default: 256.
     pub variables: usize,
-    /// Answers of a marker game that are waiting for its store. Default: 512.
+    /// A marker game's answers that are waiting for its store. Default: 512.
     pub waiting: usize,
     /// The number of messages that a player can send in a burst. Default: 400.
     pub burst: u32,
-    /// How long it takes until a player can send one more message. Default: 10 ms.
+    /// The time after which a player can send one more message. Default: 10 ms.
     pub interval: Duration,
 }
 
@@ -82,13 +83,13 @@ impl Default for GameBounds {
 pub struct GameIds(AtomicU32);
 
 impl GameIds {
-    /// Counts from a random number, so that a restarted server does not repeat IDs.
+    /// Starts counting at a random number, so that a restarted server does not repeat IDs.
     #[must_use]
     pub fn new(random: u32) -> Self {
         Self(AtomicU32::new((random & 0x3fff_ffff).max(1)))
     }
 
-    /// An unused ID; never 0, which is the manager itself.
+    /// An unused ID; never 0, which stands for the manager itself.
     pub fn take(&self) -> u32 {
         loop {
             match self.0.fetch_add(1, Ordering::Relaxed) {

@@ -83,7 +83,7 @@ impl GameType {
     }
 }
 
-/// What a message belongs to.
+/// The manager or game that a message belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GameScope {
     /// The game manager.

@@ -20,7 +20,7 @@ pub struct Marker {
 /// A marker game, as all its players see it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MarkerTemplate {
-    /// The player who made it; 0 for a template that does not exist.
+    /// The player who created it; 0 for a template that does not exist.
     pub creator: u32,
     /// The type.
     pub game_type: MarkerGameType,
@@ -47,7 +47,7 @@ impl MarkerTemplate {
     }
 }
 
-/// A request from a [`GameManager`](super::GameManager) to the store of marker games.
+/// A request from a [`GameManager`](super::GameManager) to the store for marker games.
 ///
 /// The store carries out requests from all ages in the order in which it receives them, and answers
 /// each once its change is durable.
@@ -57,7 +57,7 @@ pub enum MarkerRequest {
     Create {
         /// The template: a random UUID.
         template: Uuid,
-        /// The player who makes it.
+        /// The player who creates it.
         creator: u32,
         /// The type.
         game_type: MarkerGameType,
@@ -80,7 +80,7 @@ pub enum MarkerRequest {
     Add {
         /// The template.
         template: Uuid,
-        /// The player who made the template. Nothing changes if another player did.
+        /// The player who created the template. If another player created it, nothing changes.
         creator: u32,
         /// The marker.
         marker: Box<Marker>,
@@ -89,7 +89,7 @@ pub enum MarkerRequest {
     Delete {
         /// The template.
         template: Uuid,
-        /// The player who made the template. Nothing changes if another player did.
+        /// The player who created the template. If another player created it, nothing changes.
         creator: u32,
         /// The marker's ID.
         marker: u32,
@@ -98,7 +98,7 @@ pub enum MarkerRequest {
     Rename {
         /// The template.
         template: Uuid,
-        /// The player who made the template. Nothing changes if another player did.
+        /// The player who created the template. If another player created it, nothing changes.
         creator: u32,
         /// The marker's ID.
         marker: u32,
@@ -109,7 +109,7 @@ pub enum MarkerRequest {
     RenameGame {
         /// The template.
         template: Uuid,
-        /// The player who made the template. Nothing changes if another player did.
+        /// The player who created the template. If another player created it, nothing changes.
         creator: u32,
         /// The name.
         name: GameText<'static, NAME_UNITS>,
@@ -118,7 +118,7 @@ pub enum MarkerRequest {
     SetTimeLimit {
         /// The template.
         template: Uuid,
-        /// The player who made the template. Nothing changes if another player did.
+        /// The player who created the template. If another player created it, nothing changes.
         creator: u32,
         /// The limit in milliseconds.
         time_limit: u32,
@@ -144,7 +144,7 @@ pub enum MarkerRequest {
     Remove {
         /// The template.
         template: Uuid,
-        /// The player who made the template. Nothing changes if another player did.
+        /// The player who created the template. If another player created it, nothing changes.
         creator: u32,
     },
 }
@@ -174,7 +174,7 @@ pub enum MarkerAnswer {
     Failed,
 }
 
-/// Bounds on what a store keeps for players.
+/// Bounds on the data that a store keeps for players.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkerBounds {
     /// Markers of a template. Default: 500.
@@ -189,7 +189,7 @@ impl Default for MarkerBounds {
     }
 }
 
-/// An in-memory store of marker games. It defines what every store has to do.
+/// An in-memory store of marker games. It is the reference for how every store must behave.
 #[derive(Clone, Debug, Default)]
 pub struct MarkerLibrary {
     bounds: MarkerBounds,
@@ -264,7 +264,7 @@ impl MarkerLibrary {
         }
     }
 
-    /// A template, if this player created it. It may have been deleted and created again by
+    /// Returns a template if this player created it. It may have been deleted and created again by
     /// another player.
     fn made_by(&mut self, template: Uuid, creator: u32) -> Option<&mut MarkerTemplate> {
         self.templates.get_mut(&template).filter(|of| of.creator == creator)

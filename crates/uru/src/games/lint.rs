@@ -12,9 +12,9 @@ use super::message::var_sync::server::ServerMessage as VarSync;
 use super::refused::{Refused, check_finite, check_text};
 use super::{GameBody, GameMessage, GameType};
 
-/// Inspects the message of a `GameMgrMsg` and returns one remark per irregularity. Messages of
-/// current clients and of [`GameManager`](super::GameManager) yield none. A message that cannot be
-/// decoded yields one remark.
+/// Inspects the message of a `GameMgrMsg` and returns one remark per irregularity. Messages from
+/// current clients and from [`GameManager`](super::GameManager) yield none. A message that cannot
+/// be decoded yields one remark.
 #[must_use]
 pub fn lint(game: Option<GameType>, sender: Side, message: &[u8], limits: &Limits) -> Vec<String> {
     let decoded = match GameMessage::decode(game, sender, &mut Reader::within(message, limits)) {
@@ -60,7 +60,7 @@ fn server_remark(message: &GameMessage<'_>) -> Option<&'static str> {
     }
 }
 
-/// Checks the values of a server's message.
+/// Checks the values in a server's message.
 fn check_server(body: &GameBody<'_>) -> Result<(), Refused> {
     match body {
         GameBody::HeekServer(Heek::Welcome(welcome)) => check_text("name", &welcome.name),

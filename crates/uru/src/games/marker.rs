@@ -23,7 +23,7 @@ use super::refused::{Refused, RefusedClass, check_finite, check_text};
 use super::{GameBody, GameText};
 use crate::types::{TransId, Uuid};
 
-/// The team of every player.
+/// The team to which every player belongs.
 const TEAM: u8 = 1;
 
 /// The number of a request to the store.
@@ -42,7 +42,7 @@ pub(super) struct MarkerGame {
     answers: VecDeque<Slot>,
 }
 
-/// The messages that answer one message.
+/// The messages sent in answer to one message.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     /// The transaction of the `GameInstance` among them.
@@ -83,7 +83,7 @@ pub(super) enum Asked {
 pub(super) enum Step {
     /// An answer.
     Answer(Answer),
-    /// A request to the store, whose answer is needed.
+    /// A request to the store. The outcome depends on the store's answer.
     Ask(MarkerRequest, Asked),
 }
 
@@ -207,7 +207,7 @@ impl MarkerGame {
     /// Handles the store's answer to a request.
     ///
     /// # Errors
-    /// A bound of the store is reached.
+    /// Fails if one of the store's bounds is reached.
     pub(super) fn answered(
         &mut self,
         ticket: Ticket,
@@ -331,7 +331,7 @@ pub(super) fn opened_again(
     messages
 }
 
-/// Checks the values of a message.
+/// Checks the values in a message.
 pub(super) fn check(message: &ClientMessage<'_>) -> Result<(), Refused> {
     match message {
         ClientMessage::ChangeGameName(change) => check_text("name", &change.name),

@@ -1,8 +1,8 @@
 //! The game manager: small games that a game server runs in its ages.
 //!
 //! A `GameMgrMsg` on a game connection carries one [`GameMessage`], to or from either a game or the
-//! manager, through which players create and join games. A [`GameManager`] runs the games of one
-//! age, without sockets.
+//! manager. Players create and join games through the manager. A [`GameManager`] runs the games of
+//! one age, without sockets.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -35,16 +35,17 @@
 //!
 //! # Behaviour
 //!
-//! * **Messages.** The server composes everything that it sends from checked values, in exactly the
-//!   size of its layout: clients do not check sizes, and invalid text crashes them. Bytes after the
-//!   end of text are uninitialised memory of the sender; they are neither stored nor sent.
-//! * **Requests.** Only requests carry a transaction. Each is answered, because clients keep
-//!   unanswered ones forever.
+//! * **Messages.** The server builds everything that it sends from checked values, and in exactly
+//!   the size that the layout requires: clients do not check sizes, and invalid text crashes them.
+//!   Bytes after the end of a text are the sender's uninitialised memory; they are neither stored
+//!   nor sent.
+//! * **Requests.** Only requests carry a transaction. Each gets a reply, because clients keep
+//!   unanswered requests forever.
 //! * **Members.** The first member owns a game. If the owner leaves, the longest-standing member
 //!   becomes the owner. A common game without members starts over; other games end.
-//! * **Marker games** outlive the age in a store: the server carries out each
+//! * **Marker games** outlive the age because a store keeps them: the server carries out each
 //!   [`MarkerRequest`], and answers are sent once the change cannot be lost. [`MarkerLibrary`]
-//!   defines what a store has to do.
+//!   defines how a store must behave.
 //! * **Bounds.** No player can exhaust memory or send faster than [`GameBounds`] allow.
 
 mod array;

@@ -65,7 +65,7 @@ classes! {
     NotOwner = "not-owner";
     /// The sender has not created the game.
     NotCreator = "not-creator";
-    /// The game is in another state, which happens when messages cross.
+    /// The game is not in the right state, which happens when messages cross on the wire.
     BadState = "bad-state";
     /// A bound would be exceeded.
     Limit = "limit";
@@ -85,9 +85,9 @@ impl RefusedClass {
 pub struct Refused {
     /// The kind.
     pub class: RefusedClass,
-    /// What is wrong and where.
+    /// The problem and its position.
     pub error: Error,
-    /// The answer to a request.
+    /// The reply to a request.
     pub(super) answer: Option<GameResult>,
 }
 
@@ -100,13 +100,13 @@ impl fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 impl Refused {
-    /// A refusal without an answer.
+    /// A refusal without a reply.
     #[cold]
     pub(super) fn new(class: RefusedClass, error: Error) -> Self {
         Self { class, error, answer: None }
     }
 
-    /// A refusal because the game is in another state.
+    /// A refusal because the game is not in the right state.
     #[cold]
     pub(super) fn state(why: &'static str) -> Self {
         Self::new(RefusedClass::BadState, Error::invalid(why))
@@ -130,7 +130,7 @@ impl Refused {
         Self::new(RefusedClass::Limit, error).answered(GameResult::MaxPlayers)
     }
 
-    /// Answers the message if it was a request.
+    /// Replies to the message if it was a request.
     #[must_use]
     pub(super) fn answered(self, result: GameResult) -> Self {
         Self { answer: Some(result), ..self }
@@ -170,7 +170,7 @@ pub(super) fn check_finite(field: &'static str, number: f64) -> Result<(), Refus
     Err(Refused::value(field, "a finite number", number))
 }
 
-/// Checks that a number is one of a few.
+/// Checks that a number is one of the allowed ones.
 pub(super) fn check_range(
     field: &'static str,
     wanted: &'static str,

@@ -13,8 +13,9 @@ pub type Random<'r> = dyn FnMut(&mut [u8]) + 'r;
 /// A uniformly distributed number below `bound`, which must not be 0.
 pub(super) fn below(random: &mut Random<'_>, bound: u32) -> u32 {
     let bound = bound.max(1);
-    // Numbers in the last, incomplete range would make some results too frequent, so they are drawn
-    // again, but not forever: a source that returns nothing else must not hang the server.
+    // Numbers in the last, incomplete range would make some results too frequent, so the number is
+    // then drawn again, but not forever: a source that only returns such numbers must not hang the
+    // server.
     let whole = u32::MAX - u32::MAX % bound;
     let mut number = 0;
     for _ in 0..64 {
@@ -41,7 +42,7 @@ pub struct GameDelivery {
 pub(super) struct Table<'t> {
     pub(super) now: Duration,
     pub(super) game_id: u32,
-    /// In the order of joining.
+    /// The members, in the order of joining.
     pub(super) members: &'t [u32],
     pub(super) owner: Option<u32>,
     pub(super) out: &'t mut VecDeque<GameDelivery>,

@@ -9,7 +9,7 @@ use crate::types::{Text, TextFormat, wide};
 
 /// Text in exactly `N` UTF-16LE units that ends at the first zero unit.
 ///
-/// The units after it are uninitialised memory of the sender. Decoding discards them, so they are
+/// The units after that are the sender's uninitialised memory. Decoding discards them, so they are
 /// neither shown nor kept, and encoding writes zeros. Text that fills all units without a zero unit
 /// is decoded and encoded, but is [not sound](text_fault): clients read past its end.
 pub type GameText<'d, const N: usize> = Text<'d, GameUnits<N>>;

@@ -7,7 +7,7 @@ use super::message::tic_tac_toe::server::{
 use super::refused::{Refused, check_range};
 use super::table::{Random, Table, below};
 
-/// The player number of the server.
+/// The player number that stands for the server.
 const SERVER: u32 = 0;
 const LINES: [[usize; 3]; 8] =
     [[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6]];
@@ -93,7 +93,7 @@ impl TicTacToe {
         self.turns.and_then(|turns| turns.get(self.moves % 2).copied())
     }
 
-    /// Marks a random free cell for the server, if the server plays and has the turn.
+    /// Marks a random free cell for the server, if the server is playing and it is its turn.
     fn move_of_server(&mut self, table: &mut Table<'_>, random: &mut Random<'_>) -> Course {
         if self.next_player() != Some(SERVER) {
             return Course::GoesOn;
@@ -124,7 +124,7 @@ impl TicTacToe {
         Course::Ended
     }
 
-    /// Handles a member who left while another one stays.
+    /// Handles a member who left while another one remains.
     pub(super) fn left(&self, table: &mut Table<'_>) -> Course {
         let Some(winner) = table.members.first().copied().filter(|_| self.has_started()) else {
             return Course::GoesOn;
@@ -135,7 +135,7 @@ impl TicTacToe {
     }
 }
 
-/// Checks the values of a message.
+/// Checks the values in a message.
 pub(super) fn check(message: &ClientMessage) -> Result<(), Refused> {
     let ClientMessage::MakeMove(made) = message;
     check_range("row", "a row from 0 to 2", 0..=2, made.row)?;

@@ -63,7 +63,7 @@ impl VarSync {
         }
     }
 
-    /// Changes a variable. Only the owner may, and a variable keeps its kind.
+    /// Changes a variable. Only the owner may do this, and a variable keeps its type.
     fn set(
         &mut self,
         table: &mut Table<'_>,
@@ -146,8 +146,8 @@ impl VarSync {
         }
     }
 
-    /// The owner creates variables as soon as all have been sent, and must know by then that it has
-    /// joined the game and owns it.
+    /// The owner's client creates variables as soon as all existing ones have been sent, so by then
+    /// it must know that it has joined the game and owns it.
     pub(super) fn after_joined(&self, table: &mut Table<'_>, joiner: u32) {
         if table.is_owner(joiner) {
             self.send_all(table, joiner);
@@ -155,7 +155,7 @@ impl VarSync {
     }
 }
 
-/// Checks the values of a message.
+/// Checks the values in a message.
 pub(super) fn check(message: &ClientMessage<'_>) -> Result<(), Refused> {
     let check_name = |name: &GameText<'_, TEXT_UNITS>| match name.is_empty() {
         true => Err(Refused::value("name", "a name", "an empty string")),

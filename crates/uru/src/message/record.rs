@@ -61,7 +61,7 @@ record! {
         language "language": i32,
         /// The number of owners ("population" in the client).
         owner_count "ownerCount": u32,
-        /// The number of players in it.
+        /// The number of players in the instance.
         current_population "currentPopulation": u32,
     }
 }
@@ -159,8 +159,8 @@ impl Caps {
     }
 
     /// The encoding that OpenUru clients survive although they do not know the message: exactly one
-    /// word of bits, then bytes that such a client reads as two messages it drops (the second one
-    /// is a chunk of an unknown download). Bits from 32 up are ignored.
+    /// word of bits, then bytes that such a client reads as two further messages and drops (the
+    /// second one is a chunk of an unknown download). Bits from 32 up are ignored.
     #[must_use]
     pub fn compatible(bits: &[u32]) -> Self {
         const TEXT: &[u8; 19] = b"[ServerCaps compat]";

@@ -14,14 +14,14 @@ use crate::walk::{
     Guard, Reason, Refusal, WalkClasses, WalkResult, walk_plain, walked_classes, walked_record,
 };
 
-/// What is known about the layout of a class.
+/// How much is known about a class's layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetClassLayout {
     /// Fully known.
     Known,
     /// The class is abstract: only classes derived from it are sent.
     Abstract,
-    /// Unknown: clients list the class, but none implements it. It is never sent.
+    /// Unknown: clients list the class, but no client implements it. It is never sent.
     Unknown,
 }
 
@@ -38,7 +38,7 @@ pub struct NetClassInfo {
     pub sender: Option<Side>,
     /// Whether current clients or servers send it.
     pub is_used: bool,
-    /// What is known about its layout.
+    /// How much is known about its layout.
     pub layout: NetClassLayout,
     /// A short description.
     pub doc: &'static str,
@@ -244,8 +244,8 @@ net_messages! {
         receivers "receivers": List<u8, u32>,
     }
 
-    /// Requests or releases the lock of an object. The server answers a request with a
-    /// `plServerReplyMsg`; a release is not answered.
+    /// Requests or releases the lock of an object. The server replies to a request with a
+    /// `plServerReplyMsg`; a release gets no reply.
     0x027d TestAndSet<'a> "plNetMsgTestAndSet" in "plNetMsgSharedState", Client used {
         ..header: NetHeader,
         /// The object.
@@ -281,7 +281,7 @@ net_messages! {
         max_update_frequency "maxUpdateFrequency": Float,
     }
 
-    /// Requests the list of members. The server answers with a `plNetMsgMembersList`.
+    /// Requests the list of members. The server replies with a `plNetMsgMembersList`.
     0x02ad MembersListReq "plNetMsgMembersListReq" in "plNetMessage", Client used {
         ..header: NetHeader,
     }
@@ -329,7 +329,7 @@ net_messages! {
         /// The state.
         stream "stream": Stream<'a, SdlPayload>,
         /// Whether this is part of the initial state for a joining client. Variables that are not
-        /// set take their defaults.
+        /// set take their default values.
         is_initial_state "isInitialState": Bool8,
         /// Whether the server keeps the state when the age is empty.
         persist_on_server "persistOnServer": Bool8,

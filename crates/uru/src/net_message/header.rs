@@ -12,7 +12,7 @@ wire_flags! {
     /// Which fields a header has, and how the message is routed.
     ///
     /// Stock clients always set `HasTimeSent` and `HasPlayerID`. They set `NeedsReliableSend` on
-    /// everything but voice, filters, `plNetMsgPlayerPage` and an avatar's input state.
+    /// everything except voice, filters, `plNetMsgPlayerPage` and an avatar's input state.
     pub struct NetFlags(u32) {
         /// A time follows.
         HasTimeSent = 0x1,

@@ -1,6 +1,6 @@
 //! Net messages (`plNetMessage`): the contents of `PropagateBuffer` on game connections.
 //!
-//! A net message consists of a `u16` class index, a [header](NetHeader) whose flags say which of
+//! A net message consists of a `u16` class index, a [header](NetHeader) whose flags show which of
 //! its fields are present, and the fields of its class. Several classes contain a [stream
 //! block](Stream) with a [Plasma message](crate::plasma_message), an SDL state or a shared state.
 //!
@@ -44,8 +44,8 @@ use crate::types::ClassIndex;
 /// Decodes the complete net message of a `PropagateBuffer`.
 ///
 /// # Errors
-/// Malformed if the class index in the message differs from the outer one, if the class is abstract
-/// or has no known layout, or if bytes are left over; any error in its fields.
+/// `Malformed` if the class index in the message differs from the outer one, if the class is
+/// abstract or has no known layout, or if bytes are left over; otherwise, any error in the fields.
 pub fn received<'d>(
     outer: ClassIndex,
     buffer: &'d [u8],
@@ -62,7 +62,8 @@ pub fn received<'d>(
     Ok(message)
 }
 
-/// The class of a net message in a `PropagateBuffer`, whose outer and inner index must agree.
+/// The class of a net message in a `PropagateBuffer`, in which the outer and inner index must
+/// agree.
 pub fn checked_class(outer: ClassIndex, buffer: &[u8]) -> Result<u16> {
     let Some(class) = buffer.first_chunk().map(|class| u16::from_le_bytes(*class)) else {
         let error = Error::malformed("a class index", format!("{} bytes", buffer.len()));

@@ -22,7 +22,7 @@ pub struct HeaderLayout {
     pub time_sent: Option<usize>,
     /// The offset of the player number, 4 bytes.
     pub player_id: Option<usize>,
-    /// The offset the player number has, or would have.
+    /// The offset of the player number, whether or not the number is present.
     player_place: usize,
     /// The end of the header, where the fields of the class begin.
     pub end: usize,
@@ -72,11 +72,11 @@ impl HeaderLayout {
 }
 
 /// Inserts the server's time and the sender's player number into a message. All other bytes are
-/// kept. A message without a time does not get one; a message without a player number gets one,
-/// which shifts the bytes after it.
+/// kept. If the message has no time, none is added. If it has no player number, one is added, which
+/// shifts the bytes after it.
 ///
 /// # Errors
-/// Malformed if the header is incomplete; the message is then unchanged.
+/// `Malformed` if the header is incomplete; the message is then unchanged.
 #[inline]
 pub fn restamp(message: &mut Vec<u8>, time: UnifiedTime, player_id: u32) -> Result<()> {
     let layout = HeaderLayout::of(message)?;
@@ -95,7 +95,7 @@ pub fn restamp(message: &mut Vec<u8>, time: UnifiedTime, player_id: u32) -> Resu
     Ok(())
 }
 
-/// Clears header flags that have no field, such as those for routing.
+/// Clears header flags that do not announce a field, such as those for routing.
 pub fn clear_routing(message: &mut [u8], flags: NetFlags) -> Result<()> {
     const WITH_FIELDS: u32 = NetFlags::HasVersion.0
         | NetFlags::HasTimeSent.0
@@ -110,12 +110,12 @@ pub fn clear_routing(message: &mut [u8], flags: NetFlags) -> Result<()> {
 
 /// Clears the flag that marks chat as coming from an administrator, in a net message whose fields
 /// begin with a stream block (`plNetMsgGameMessage` or `plNetMsgGameMessageDirected`). Returns
-/// whether it was set. Uncompressed payloads are changed in place, deflated ones are recompressed.
-/// Other messages are left alone.
+/// whether it was set. Uncompressed payloads are changed in place, and deflated ones are
+/// recompressed. Other messages are left alone.
 ///
 /// # Errors
-/// Malformed if the message cannot be decoded up to the flag, and limits; the message is then
-/// unchanged.
+/// `Malformed` if the message cannot be decoded up to the flag, or a limit error; in both cases the
+/// message is unchanged.
 pub fn clear_chat_admin(
     message: &mut Vec<u8>,
     inflater: &mut Inflater,
@@ -130,14 +130,15 @@ pub fn clear_chat_admin(
     })
 }
 
-/// Changes a `u32` in the payload. `change` returns its offset and the new value, or `None`.
+/// Changes a `u32` in the payload. `change` returns the number's offset and its new value, or
+/// `None`.
 fn change_payload(
     message: &mut Vec<u8>,
     inflater: &mut Inflater,
     limits: &Limits,
     change: impl FnOnce(&[u8]) -> Result<Option<(usize, u32)>>,
 ) -> Result<bool> {
-    /// The size of uncompressed length, compression and count.
+    /// The size of the fields before the payload: uncompressed length, compression and count.
     const HEAD: usize = 9;
     let start = HeaderLayout::of(message)?.end;
     let mut reader = Reader::within(message.get(start..).unwrap_or_default(), limits);

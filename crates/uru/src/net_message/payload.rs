@@ -52,7 +52,7 @@ macro_rules! plasma_payload {
                     u16::try_from(message.class()).is_ok_and(|$class| $belongs)
                 };
                 let mut draw = || PlasmaMessage::sample(sampler);
-                // Most samples fit; otherwise one of a few hundred does.
+                // Most samples are suitable; if this one is not, one of the next few hundred is.
                 let message = core::iter::repeat_with(&mut draw).take(1000).find(fits);
                 message.and_then(|message| encoded(&message).ok()).unwrap_or_default()
             }
@@ -126,7 +126,7 @@ impl Payload for SharedPayload {
     }
 }
 
-/// Whether JSON shows an unreadable payload: bytes, and possibly what an opener decoded.
+/// Whether the JSON represents an unreadable payload: bytes, possibly with an opener's output.
 fn is_bytes(json: Given<'_>) -> bool {
     json.get("$hex").is_some() || json.get("bytes").is_some() && json.get("class").is_none()
 }

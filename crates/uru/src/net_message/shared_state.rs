@@ -21,9 +21,9 @@ walked_record! {
 /// A state shared between clients (`plNetSharedState`).
 ///
 /// Layout: [`CountedString`] name, `i32` count of variables, `u8` whether the server may delete it,
-/// then the variables. In practice the name is `TrigState` with one boolean `Triggered`. In a
-/// request for a lock, the server may not delete the state and the variable is true; in a release,
-/// the server may delete it and the variable is false.
+/// then the variables. In practice, the name is `TrigState` and there is one boolean, `Triggered`.
+/// In a request for a lock, the server may not delete the state and the variable is true; in a
+/// release, the server may delete it and the variable is false.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedState<'d> {
     /// The name.
@@ -34,7 +34,7 @@ pub struct SharedState<'d> {
     pub variables: Vec<SharedVariable<'d>>,
 }
 
-/// The variables; used for the checks of their count.
+/// The list of variables, used to check their count.
 type Variables<'d> = List<i32, SharedVariable<'d>>;
 
 /// The minimum size of a variable in bytes.

@@ -19,7 +19,7 @@ wire_enum! {
         None = 0,
         /// Not compressed, because compression would not save anything.
         Failed = 1,
-        /// Compressed with zlib from the third byte on.
+        /// Compressed with zlib, starting with the third byte.
         Zlib = 2,
         /// Not compressed, because the message has actual receivers.
         Dont = 3,
@@ -37,7 +37,7 @@ pub trait Payload: 'static {
     /// Decodes the payload to the end of the enclosing part and traces it as [`Self::FIELD`].
     ///
     /// # Errors
-    /// If decoding fails, the payload is shown as bytes.
+    /// Fails if the payload cannot be decoded; it is then shown as bytes.
     fn decode<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<()>;
 
     /// Encodes the payload from JSON.
@@ -53,10 +53,10 @@ pub trait Payload: 'static {
 /// A stream block: `u32` uncompressed length, `u8` compression, `u32` count, that many bytes.
 ///
 /// Recompressing does not reproduce the same bytes, so the block keeps the bytes received;
-/// [`Self::payload`] inflates them. Decoding without a trace does not look inside. A trace shows
-/// the payload, in a separate layer if it was compressed. How much of a compressed block is shown
-/// depends on its size ([`Limits::text_ratio`], [`Limits::values_per_byte`]); larger payloads are
-/// shown as compressed bytes.
+/// [`Self::payload`] inflates them. Decoding without a trace does not inspect the payload. A trace
+/// shows the payload, in a separate layer if it was compressed. How much of a compressed block is
+/// shown depends on its size ([`Limits::text_ratio`], [`Limits::values_per_byte`]); larger payloads
+/// are shown as compressed bytes.
 ///
 /// When encoding from JSON, the given compression is used: `Zlib` compresses even if that does not
 /// save anything. Contradictions are refused: deflated `data` with a different compression, or an
@@ -117,7 +117,8 @@ impl<'d, K> Stream<'d, K> {
     /// A block that is compressed even if that does not save space.
     ///
     /// # Errors
-    /// A value error for fewer than two bytes, which cannot be compressed; the limit of 1 MiB.
+    /// `Value` for fewer than two bytes, which cannot be compressed; a limit error for more than 1
+    /// MiB.
     pub fn deflated(payload: &[u8]) -> Result<Self> {
         let Some((raw, rest)) = payload.split_at_checked(RAW) else {
             let found = payload.len().to_string();
@@ -164,8 +165,9 @@ impl<'d, K> Stream<'d, K> {
     /// The payload, inflated if necessary.
     ///
     /// # Errors
-    /// Malformed if the data does not inflate to exactly the announced length; the limits on
-    /// inflated bytes and compression ratio. Never inflates more than 1 MiB, whatever the limits.
+    /// `Malformed` if the data does not inflate to exactly the announced length; a limit error for
+    /// too many inflated bytes or too high a compression ratio. Never inflates more than 1 MiB,
+    /// whatever the limits.
     pub fn payload<'p>(&'p self, inflater: &'p mut Inflater, limits: &Limits) -> Result<&'p [u8]> {
         if self.compression != Compression::Zlib {
             return Ok(&self.bytes);
@@ -207,7 +209,7 @@ impl<'d, K> Stream<'d, K> {
         Ok((uncompressed, compression, count))
     }
 
-    /// Reads a block without interpreting it.
+    /// Reads a block without interpreting its payload.
     fn read<T>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let (uncompressed, compression, count) = Self::take_head(reader)?;
         let bytes = reader.take(count)?;
@@ -224,7 +226,7 @@ fn is_length(given: Option<u32>, lengths: &[usize]) -> Result<()> {
     Err(Error::value(wanted, given.to_string()).inside("uncompressedLength"))
 }
 
-/// Splits into the uncompressed bytes and the zlib data.
+/// Splits the bytes into the uncompressed part and the zlib data.
 fn split(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
     let short = || Error::malformed("at least 2 bytes", bytes.len().to_string());
     bytes.split_at_checked(RAW).ok_or_else(short)

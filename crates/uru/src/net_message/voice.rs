@@ -12,11 +12,12 @@ use crate::types::{Bytes16, encode_counted, take_counted};
 use crate::walk::walk_plain;
 
 wire_flags! {
-    /// How voice is encoded: 0 not at all (16-bit mono PCM, 8 kHz), 1 or 3 Speex, 5 Opus.
+    /// How voice is encoded: 0 for no encoding (16-bit mono PCM, 8 kHz), 1 or 3 for Speex, 5 for
+    /// Opus.
     pub struct VoiceFlags(u8) {
         /// A codec is used.
         Encoded = 1,
-        /// The codec is Speex; old clients leave this out.
+        /// The codec is Speex; old clients do not set this flag.
         EncodedSpeex = 2,
         /// The codec is Opus.
         EncodedOpus = 4,

@@ -55,8 +55,8 @@ record! {
 
 /// Which fields an [`AgeLink`] has.
 ///
-/// Only bits with a known layout are accepted, because fields after an unknown one could not be
-/// found.
+/// Only bits with a known layout are accepted, because the fields after an unknown one could not be
+/// located.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct AgeLinkFlags(u16);
 

@@ -54,7 +54,7 @@ fn is_known<'d, C: Classes<'d>>(class: u32) -> bool {
     C::info(class).is_some_and(|info| info.fields.is_some())
 }
 
-/// What was expected and what was found, for a class without a known layout.
+/// The expected and the actual content, for a class without a known layout.
 #[cold]
 fn unknown<'d, C: Classes<'d>>(class: u32) -> (&'static str, String) {
     let found = match C::NAMES.name(class.into()) {
@@ -112,7 +112,7 @@ where
 
     fn sample(sampler: &mut Sampler) -> Self {
         loop {
-            // Nearly all classes are known.
+            // Nearly all classes have a known layout.
             let object = C::sample(sampler);
             if is_known::<C>(object.class()) {
                 return Self(object);
@@ -165,7 +165,7 @@ where
     }
 
     fn sample(sampler: &mut Sampler) -> Self {
-        // Rarely, since samples may contain further objects.
+        // Generate an object only rarely, since samples may contain further objects.
         if sampler.below(3) != 0 {
             return Self(None);
         }
@@ -204,8 +204,8 @@ where
         if !is_known::<C>(class.into()) {
             return Err(refuse(Reason::UnknownInside(class)));
         }
-        // The reader counts depth the way decoding does: a nested object may be a field of a record
-        // in a list, and is a record itself.
+        // The reader counts depth as decoding does: a nested object may be a field of a record in a
+        // list, and is itself a record.
         let mut walked = Ok(());
         reader.list("", |reader| {
             reader.record("", |reader| {
@@ -219,7 +219,7 @@ where
     }
 }
 
-/// An object whose class no guard objects to.
+/// An object whose class is accepted by every guard.
 impl<'d, C> Walk<'d> for Known<C>
 where
     C: WalkClasses<'d> + Field<'d>,

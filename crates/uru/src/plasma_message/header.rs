@@ -19,17 +19,17 @@ wire_flags! {
         ByExactType = 0x8,
         /// To the receivers' modifiers.
         PropagateToModifiers = 0x10,
-        /// Forget the registrations after sending.
+        /// The registrations are forgotten after sending.
         ClearAfterBCast = 0x20,
         /// Over the network.
         NetPropagate = 0x40,
         /// Set after the message was sent over the network.
         NetSent = 0x80,
-        /// To players in the relevance regions; the net message has `UseRelevanceRegions` set.
+        /// To players in the relevance regions; the net message then has `UseRelevanceRegions` set.
         NetUseRelevanceRegions = 0x100,
         /// Over the network, even from an object that is not propagated.
         NetForce = 0x200,
-        /// It came over the network; set by the receiving client.
+        /// The message came over the network; set by the receiving client.
         NetNonLocal = 0x400,
         /// On the local client.
         LocalPropagate = 0x800,
@@ -43,7 +43,7 @@ wire_flags! {
         NetSendUnreliable = 0x8000,
         /// To all players, from customer service; the net message has `RouteToAllPlayers` set.
         CCRSendToAllPlayers = 0x1_0000,
-        /// Its objects were created by another client.
+        /// The message's objects were created by another client.
         NetCreatedRemotely = 0x2_0000,
     }
 }

@@ -2,8 +2,8 @@
 //! messages](crate::net_message).
 //!
 //! A payload is a `u16` class index followed by the object. [`PlasmaMessage`] covers all classes
-//! with a known layout; objects of other classes are kept as bytes with their index. Messages can
-//! contain further messages, tasks and brains ([`Child`]). Those have no length field, so their
+//! with a known layout; objects of other classes are kept as bytes with their class index. Messages
+//! can contain further messages, tasks and brains ([`Child`]). Those have no length field, so their
 //! classes must be known.
 //!
 //! ```

@@ -2,8 +2,8 @@
 //!
 //! Clients trust everything they receive from the network. A player could move another player's
 //! avatar, run console commands on another client, or crash it with unreadable text. [`check`]
-//! walks a message once, including the messages inside it, and returns what is wrong. It allocates
-//! nothing for messages that pass.
+//! walks a message once, including the messages inside it, and returns the first problem found. It
+//! allocates nothing for messages that pass.
 //!
 //! ```
 //! use worldwire_core::Limits;
@@ -38,7 +38,7 @@ use crate::types::{ClassIndex, CountedString, SafeString, Uoid};
 use crate::walk::{Guard, WalkResult};
 pub use crate::walk::{Reason, Refusal};
 
-/// The rules for forwarding. Servers that know further classes can extend the lists.
+/// The rules for forwarding. Servers that know of further classes can extend the lists.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'r> {
     /// Classes that are refused at any depth; see [`REFUSED_CLASSES`].
@@ -75,7 +75,7 @@ impl Rules<'_> {
 /// indices are unknown; `strict` refuses them.
 ///
 /// Unverified: 0x0200, 0x0201, 0x0203, 0x0204, 0x0208 and 0x0209 as the indices of messages derived
-/// from `plRefMsg`. They occur in no capture; a client's class list would settle it.
+/// from `plRefMsg`. They do not occur in any capture; a client's class list would settle it.
 pub const REFUSED_CLASSES: &[u16] = &[
     0x0255, // plWarpMsg
     0x0465, // pfBackdoorMsg
@@ -147,7 +147,7 @@ pub(crate) fn check_payload<'d>(
 /// states are not inspected, and payloads in the wrong net message are not decoded.
 ///
 /// # Errors
-/// Malformed, with the path to what is incomplete; limits.
+/// `Malformed` with the path to the incomplete part, or a limit error.
 pub fn check_whole<'d>(message: &'d [u8], limits: &'d Limits) -> worldwire_core::Result<()> {
     let class = message.first_chunk().map_or(0, |class| u16::from_le_bytes(*class));
     checked_class(ClassIndex(class.into()), message)?;
@@ -162,7 +162,7 @@ pub fn check_whole<'d>(message: &'d [u8], limits: &'d Limits) -> worldwire_core:
     }
 }
 
-/// A guard without objections.
+/// A guard that accepts everything.
 struct Whole {
     inflater: Inflater,
 }
@@ -298,8 +298,8 @@ mod tests {
         let refusal = refused(&chat("00f0", "09"), &Rules::PLAYER);
         assert_eq!(refusal, Some((reason, "command".into())));
         assert_eq!(refused(&chat("00f0", "09"), &Rules::ADMIN), None);
-        // An umlaut first: its inverted byte is taken as plain text, which is not UTF-8. That
-        // crashes clients, even if an administrator sends it.
+        // An umlaut comes first: its inverted byte is taken as plain text, which is then not UTF-8.
+        // That crashes clients, even if an administrator sends it.
         for rules in [&Rules::PLAYER, &Rules::ADMIN] {
             let refusal = refused(&chat("06f0 3c7b8b8d8a8c", "00"), rules);
             assert_eq!(refusal, Some((Reason::Text, "user".into())));

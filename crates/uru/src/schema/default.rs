@@ -11,7 +11,7 @@ use crate::types::{Location, LocationFlags, SafeString, SequenceNumber, Uoid};
 pub(super) struct Default {
     /// The encoded element.
     pub(super) element: Vec<u8>,
-    /// A description of what is irregular about the text, if anything.
+    /// A description of any irregularity in the text.
     pub(super) odd: Option<String>,
 }
 
@@ -27,7 +27,7 @@ pub(super) fn zero(simple: Type) -> Vec<u8> {
             let invalid =
                 Uoid { location, load_mask: None, class_index: 0, object_id: 0, name, clone: None };
             let mut writer = Writer::new();
-            // An empty name always fits.
+            // An empty name always fits within the limit.
             let _ = invalid.encode(&mut writer);
             writer.into_bytes()
         }
@@ -36,7 +36,7 @@ pub(super) fn zero(simple: Type) -> Vec<u8> {
     }
 }
 
-/// Parses the literals of a default. Anything unreadable becomes zero and is reported.
+/// Parses the literals of a default. Unreadable literals become zero and are reported.
 pub(super) fn read(simple: Type, words: &[Literal]) -> Default {
     let nil = |word: &Literal| !word.quoted && word.text.eq_ignore_ascii_case("nil");
     if let [word] = words
@@ -124,7 +124,7 @@ impl<'w> Element<'w> {
         })
     }
 
-    /// A whole number: floats are truncated, out-of-range values clamped.
+    /// A whole number: floats are truncated, and out-of-range values are clamped.
     #[expect(clippy::cast_possible_truncation, reason = "saturation is intended")]
     fn whole(&mut self, min: i64, max: i64) -> i64 {
         let number = self.number(|text| text.parse().ok()).trunc() as i64;
@@ -144,7 +144,7 @@ impl<'w> Element<'w> {
 
     fn floats(&mut self, count: usize) {
         for _ in 0..count {
-            // Parsed as f32 directly; going through f64 could round twice.
+            // Parse as f32 directly; going through f64 could round twice.
             let mut narrow = 0.0_f32;
             self.number(|text| {
                 narrow = text.parse().ok()?;

@@ -22,7 +22,7 @@ pub(super) enum Token<'t> {
 pub(super) struct Lexeme<'t> {
     pub(super) token: Token<'t>,
     pub(super) span: Range<usize>,
-    /// Whether a line break precedes it.
+    /// Whether the token comes after a line break.
     pub(super) new_line: bool,
 }
 

@@ -15,7 +15,7 @@
 //!
 //! A file contains any number of descriptors, including several versions of the same one.
 //! [`Descriptors`] loads all files together before resolving names, so `$other` refers to the
-//! newest version in any file. Names and types are case-insensitive. Every problem becomes a
+//! newest version in any file. Names and types are case-insensitive. Every problem is reported as a
 //! [`Diagnostic`]; a descriptor with an error is left out, together with those that refer to it,
 //! but all others are kept.
 //!

@@ -43,7 +43,7 @@ pub struct Statement {
 pub struct Parsed {
     /// The descriptors, including those with errors as far as they were parsed.
     pub statements: Vec<Statement>,
-    /// At most 1,001 errors and warnings in text order. The last one says that there are more.
+    /// At most 1,001 errors and warnings in text order. If there are more, the last one says so.
     pub problems: Vec<Diagnostic>,
 }
 
@@ -134,7 +134,7 @@ impl<'t> Parser<'_, 't> {
         Ok((word, next.span))
     }
 
-    /// Parses a descriptor. `None` if not even its name and version are readable.
+    /// Parses a descriptor. Returns `None` if even its name and version are unreadable.
     fn statement(&mut self) -> Option<Statement> {
         self.cursor.next();
         let head = self.head();
@@ -144,7 +144,7 @@ impl<'t> Parser<'_, 't> {
             return None;
         };
         let mut body = Body { variables: Vec::new(), spans: Vec::new(), valid: true };
-        // The first position of each name and how often it occurs.
+        // The first position of each name and the number of times that it occurs.
         let mut names: HashMap<Box<str>, (usize, usize)> = HashMap::new();
         loop {
             let next = self.cursor.peek();
@@ -368,14 +368,14 @@ impl<'t> Parser<'_, 't> {
     }
 }
 
-/// The contents of the braces.
+/// The contents of a descriptor's braces.
 struct Body {
     variables: Vec<Variable>,
     spans: Vec<Range<usize>>,
     valid: bool,
 }
 
-/// The beginning of the text, for messages.
+/// The beginning of the text, for use in messages.
 fn short(text: &str) -> String {
     const MAX: usize = 40;
     if text.len() <= MAX {

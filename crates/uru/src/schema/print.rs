@@ -13,7 +13,7 @@ impl fmt::Display for Definition {
         writeln!(f, "    VERSION {}", self.version)?;
         let width = |text: &dyn Fn(&Variable) -> String| {
             let widths = self.variables.iter().map(|variable| text(variable).chars().count());
-            // One very long name must not push all others to the right.
+            // Do not let one very long name push all others to the right.
             widths.filter(|width| *width <= MAX_WIDTH).max().unwrap_or(0)
         };
         let kinds = width(&|variable| variable.kind.to_string());
@@ -34,7 +34,7 @@ impl fmt::Display for Definition {
 /// The widest column to which others are aligned.
 const MAX_WIDTH: usize = 40;
 
-/// The name and count: `position[1]`.
+/// The name and count, such as `position[1]`.
 fn named(variable: &Variable) -> String {
     match variable.count {
         Some(count) => format!("{}[{count}]", variable.name),

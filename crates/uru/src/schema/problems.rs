@@ -4,8 +4,8 @@ use core::ops::Range;
 
 use worldwire_core::{Diagnostic, Severity, Source};
 
-/// The maximum number of problems listed for a text. Each shows its whole line, so the number must
-/// be limited.
+/// The maximum number of problems listed for a text. Each problem includes its whole line of text,
+/// so the number must be limited.
 const MAX_PROBLEMS: usize = 1_000;
 
 /// The errors and warnings about a text.

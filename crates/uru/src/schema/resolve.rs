@@ -165,8 +165,8 @@ impl<'t> Loading<'t> {
         }
     }
 
-    /// Removes descriptors that contain themselves endlessly: each of their records holds at least
-    /// one more record of the same kind.
+    /// Removes descriptors that contain themselves endlessly: each of their records contains at
+    /// least one more record of the same kind.
     fn remove_endless(&mut self, targets: &[Vec<Option<usize>>]) {
         let fixed: Vec<Vec<usize>> = targets
             .iter()
@@ -216,7 +216,8 @@ impl<'t> Loading<'t> {
         self.remove_dependents(targets);
     }
 
-    /// Reports an error at the first variable of a statement that refers to another statement.
+    /// Reports an error at the first variable of one statement that refers to a given other
+    /// statement.
     fn blame(&mut self, at: usize, targets: &[Vec<Option<usize>>], on: usize, message: String) {
         let Some((file, statement)) = self.statements.get(at) else { return };
         let variables = statement.definition.variables.iter().zip(&statement.type_spans);

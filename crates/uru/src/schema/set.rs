@@ -27,7 +27,7 @@ impl Default for Descriptors {
 }
 
 impl Descriptors {
-    /// Loads texts and resolves all of them together. Each comes with a name for diagnostics.
+    /// Loads texts and resolves all of them together. Each text comes with a name for diagnostics.
     #[must_use]
     pub fn load<N: AsRef<str>, T: AsRef<str>>(files: impl IntoIterator<Item = (N, T)>) -> Self {
         let files: Vec<(N, T)> = files.into_iter().collect();
@@ -87,7 +87,7 @@ impl Descriptors {
     /// The descriptor that a blob refers to, by the bytes of its name.
     ///
     /// # Errors
-    /// [`UnknownDescriptor`] says whether the name or only the version is unknown.
+    /// [`UnknownDescriptor`], which shows whether the name or only the version is unknown.
     pub fn find(&self, name: &[u8], version: u16) -> Result<Descriptor, UnknownDescriptor> {
         let index = self.index_of(&name.to_ascii_lowercase(), version);
         index.map(|index| self.at(index)).ok_or_else(|| self.unknown(name, version))
@@ -135,7 +135,7 @@ impl Descriptors {
 }
 
 /// A lookup of a descriptor that is not in the set. Clients crash on unknown descriptors, so a
-/// server must not forward a state whose descriptor clients may lack.
+/// server must not forward a state whose descriptor may be missing on clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownDescriptor {
     /// The requested name.

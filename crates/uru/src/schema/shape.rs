@@ -72,7 +72,7 @@ impl<'s> Shape<'s> {
         Some((self.definition().variables().get(*at)?, Self::new(self.arena, *target)?))
     }
 
-    /// Finds a variable by its name, in any case.
+    /// Finds a variable by its name, ignoring case.
     pub(crate) fn index_of(self, name: &str) -> Option<VariableIndex> {
         self.index_of_folded(&fold(name))
     }

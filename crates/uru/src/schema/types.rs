@@ -4,7 +4,7 @@ use core::fmt;
 
 use worldwire_core::nearest;
 
-/// The type of a simple variable and how an element of it is encoded.
+/// The type of a simple variable, and how its elements are encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
     /// `INT`: `i32`.
@@ -70,7 +70,7 @@ static NAMES: [(&str, Type); 20] = [
 ];
 
 impl Type {
-    /// Finds a type by its name, in any case.
+    /// Finds a type by its name, ignoring case.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         let known = NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));

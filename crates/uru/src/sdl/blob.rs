@@ -15,7 +15,7 @@ wire_flags! {
     pub struct StreamFlags(u16) {
         /// The identity of the object follows.
         HasUoid = 1,
-        /// Lengths are encoded as described in this module; always set.
+        /// Lengths are encoded as described in this module. Always set.
         AddedVarLengthIO = 0x8000,
     }
 }
@@ -32,7 +32,7 @@ pub struct BlobHeader<'d> {
     pub name: SafeString<'d>,
     /// The version of the descriptor.
     pub version: u16,
-    /// The object; present exactly if the flags say so. Usually the enclosing message names it
+    /// The object, present if and only if its flag is set. Usually the enclosing message names it
     /// instead.
     pub object: Option<Uoid<'d>>,
 }
@@ -116,7 +116,7 @@ impl<'d> Blob<'d> {
     /// `elements`.
     ///
     /// # Errors
-    /// A descriptor that is not in the set is malformed, at its name or version; see also
+    /// `Malformed`, at the name or version, if the descriptor is not in the set; see also
     /// [`Descriptors::find`]. If records are missing because dirtsand omits them, a hint says so.
     pub fn decode<'n, T: Trace<'n>>(
         descriptors: &'n Descriptors,
@@ -164,7 +164,7 @@ impl<'d> Blob<'d> {
     /// Converts from the JSON form of a decoded blob.
     ///
     /// # Errors
-    /// A value error with the path of the field, or for a descriptor that is not in the set.
+    /// `Value` with the path of the invalid field, or for a descriptor that is not in the set.
     pub fn from_json<'j>(
         descriptors: &Descriptors,
         json: impl Into<Given<'j>>,

@@ -11,7 +11,7 @@ use super::record::{
 use crate::schema::Shape;
 
 /// The number of records of nested elements that are missing from a blob's record (everything after
-/// the stream header), if nothing else is wrong with it.
+/// the stream header), provided that nothing else is wrong with it.
 ///
 /// Records can be missing only where all elements are counted and therefore carry no indices.
 /// `None` if nothing is missing, or if something else is wrong as well.
@@ -66,7 +66,7 @@ fn walk(shape: Shape<'_>, reader: &mut Reader<'_>, depth: u32, missing: &mut usi
             if let Index::Implied(index) = index
                 && !begins_record(reader)
             {
-                // If no record begins here, none begins for any later element either.
+                // If no record begins here, the records of all later elements are missing too.
                 *missing += (length - index) as usize;
                 break;
             }
@@ -77,10 +77,10 @@ fn walk(shape: Shape<'_>, reader: &mut Reader<'_>, depth: u32, missing: &mut usi
     Ok(())
 }
 
-/// Where an entry's index comes from.
+/// The source of an entry's index.
 #[derive(Clone, Copy)]
 enum Index {
-    /// Written before the entry.
+    /// The index precedes the entry.
     Written,
     /// All entries are present, so the position is the index.
     Implied(u32),

@@ -12,7 +12,7 @@ use crate::types::{LocationFlags, UnifiedTime, Uoid};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
     sequence_number: u32,
-    /// Without the itinerant bit.
+    /// The page, without the itinerant bit.
     location_flags: u16,
     class_index: u16,
     name: Box<[u8]>,
@@ -97,7 +97,7 @@ impl StateDb {
     /// Applies an update to an object's state; the first update creates it.
     ///
     /// # Errors
-    /// Those of [`ObjectState::apply`]; [`UpdateError::Full`] if there is no room for
+    /// The errors of [`ObjectState::apply`], and [`UpdateError::Full`] if there is no room for
     /// another state.
     pub fn apply(
         &mut self,

@@ -19,11 +19,11 @@ use crate::types::UnifiedTime;
 pub struct StateChange {
     /// The path of the variable: `cells[2].value`.
     pub path: String,
-    /// Which part of it differs.
+    /// The part of the variable that differs.
     pub part: ChangedPart,
-    /// The value in the older state, if set there.
+    /// The value in the older state, if it is set there.
     pub before: Option<JsonText>,
-    /// The value in the newer state, if set there.
+    /// The value in the newer state, if it is set there.
     pub after: Option<JsonText>,
 }
 
@@ -38,7 +38,7 @@ pub enum ChangedPart {
     Hint,
     /// The time of the last change.
     Time,
-    /// The version of the descriptor, not a variable. The path is the descriptor's name.
+    /// The version of the descriptor, which is not a variable. The path is the descriptor's name.
     Version,
 }
 

@@ -100,7 +100,7 @@ impl<'d> Elements<'d> {
         };
         let before = reader.rest();
         match simple.size() {
-            // Elements without bytes do not get tree nodes of their own.
+            // Elements without bytes have no tree nodes of their own.
             Some(0) => {
                 let shown = match variable.count() {
                     Some(_) => Value::Null,
@@ -108,7 +108,7 @@ impl<'d> Elements<'d> {
                 };
                 reader.leaf_from("value", start, shown);
             }
-            // If bytes are missing, reading one by one finds the affected element.
+            // If bytes are missing, reading the elements one by one finds the affected one.
             Some(size) if !T::ON && size * count as usize <= reader.remaining() => {
                 reader.take(size * count as usize)?;
             }

@@ -1,8 +1,8 @@
 //! The state of the age itself, such as which doors are open or which day it is.
 //!
-//! Clients keep it in a scene object with a fixed name on a special page. It follows the descriptor
-//! named after the age. A server stores it in the vault, in the age's SDL node. Besides the state
-//! of an instance, there can be shard settings that apply to all instances.
+//! Clients keep this state in a scene object with a fixed name on a special page. It follows the
+//! descriptor named after the age. A server stores it in the vault, in the age's SDL node. Besides
+//! the state of an instance, there can be shard settings that apply to all instances.
 
 use super::record::{SimpleVariable, StateRecord};
 use super::state::ObjectState;
@@ -15,8 +15,8 @@ const CLASS_INDEX: u16 = 1;
 /// The object's page: -2, the page for built-in objects.
 pub const PAGE: u16 = 0xfffe;
 
-/// The object for an age, given the `SequencePrefix` of its age file; `None` if the prefix has no
-/// such page.
+/// The object for an age, given the `SequencePrefix` of its age file; `None` if there is no such
+/// page for the prefix.
 #[must_use]
 pub fn object(prefix: i32) -> Option<Uoid<'static>> {
     Some(Uoid {
@@ -36,7 +36,7 @@ fn location(prefix: i32) -> Option<Location> {
 }
 
 /// Whether an object is the one that holds this age's state. Objects with the same name on other
-/// pages, and clones of it, are ordinary objects.
+/// pages are ordinary objects, and so are clones of this object.
 #[must_use]
 pub fn is_hook(object: &Uoid<'_>, prefix: i32) -> bool {
     object.class_index == CLASS_INDEX
@@ -48,9 +48,10 @@ pub fn is_hook(object: &Uoid<'_>, prefix: i32) -> bool {
 /// The state as clients of an instance see it: the instance's state, then the shard's settings,
 /// then the defaults, in that order of precedence.
 ///
-/// If both set a simple variable, the one changed later wins. A variable without a time counts as
-/// older than any other; with equal times, the instance wins. Nested variables have no time, so the
-/// instance wins. The result follows the instance's descriptor.
+/// If both the instance and the settings set a simple variable, the one changed later wins. A
+/// variable without a time counts as older than any other; with equal times, the instance wins.
+/// Nested variables have no time, so the instance wins. The result follows the instance's
+/// descriptor.
 #[must_use]
 pub fn merged(instance: &ObjectState, shard: &ObjectState) -> ObjectState {
     if !instance.descriptor.is(&shard.descriptor) {

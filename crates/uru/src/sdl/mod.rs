@@ -1,5 +1,5 @@
-//! Object states in SDL, the State Description Language: as encoded blobs, as values in memory, and
-//! the rules for updating them.
+//! Object states in SDL, the State Description Language: as encoded blobs and as values in memory,
+//! with the rules for updating them.
 //!
 //! ```
 //! use worldwire_core::{Reader, Writer};

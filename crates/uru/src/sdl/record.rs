@@ -37,8 +37,8 @@ wire_flags! {
 ///
 /// Layout: `u16` [`RecordFlags`], `u8` 6, a count of simple variables and the variables, each
 /// preceded by its index unless all are present; then the same for nested variables. Counts and
-/// indices take one byte if the descriptor has fewer than 256 variables in all, two bytes below
-/// 65,536, otherwise four. Simple and nested variables are indexed separately.
+/// indices take one byte if the descriptor has fewer than 256 variables in total, two bytes for
+/// fewer than 65,536, and otherwise four. Simple and nested variables are indexed separately.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct StateRecord<'d> {
     /// The flags.
@@ -71,16 +71,16 @@ pub struct SimpleVariable<'d> {
     pub head: ValueHeader<'d>,
     /// The flags.
     pub flags: SimpleFlags,
-    /// The time of the last change; present exactly if the flags say so.
+    /// The time of the last change; present if and only if its flag is set.
     pub time: Option<UnifiedTime>,
-    /// The value; absent exactly if the flags say that it is the default.
+    /// The value, absent if and only if the flags mark it as the default.
     pub value: Option<Elements<'d>>,
 }
 
 /// A nested variable of a record. Layout after the header: `u8` 0; `u32` length if the descriptor
 /// declares a variable length; a count of elements and the elements, each preceded by its index
-/// unless all are present. Count and index take one byte if the length is variable, otherwise as
-/// many as the declared length requires.
+/// unless all are present. The count and each index take one byte if the length is variable;
+/// otherwise they take as many bytes as the declared length requires.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NestedVariable<'d> {
     /// The index among the descriptor's nested variables.
@@ -90,7 +90,7 @@ pub struct NestedVariable<'d> {
     /// Always 0.
     pub flags: u8,
     /// The number of elements, whether present in the record or not; at most [`MAX_ELEMENTS`], a
-    /// bound that clients are known to check for simple lists only.
+    /// bound that clients are only known to check for simple lists.
     pub length: u32,
     /// The elements present in the record.
     pub elements: Vec<NestedElement<'d>>,
@@ -172,8 +172,8 @@ impl Entry for NestedElement<'_> {
 }
 
 impl<'d> StateRecord<'d> {
-    /// Reads the record into the current scope: `recordFlags` unless 0, `variables`, and the order
-    /// of the indices if it is not ascending.
+    /// Reads the record into the current scope: `recordFlags` (unless 0), `variables`, and the
+    /// order of the indices if it is not ascending.
     pub(super) fn decode_fields<'n, T: Trace<'n>>(
         shape: Shape<'n>,
         reader: &mut Reader<'d, T>,
@@ -293,7 +293,7 @@ fn entries<'d, 'n, T: Trace<'n>, E: Entry>(
     Ok(list)
 }
 
-/// An index that occurs more than once.
+/// An index that occurs more than once, if there is one.
 fn repeated<E: Entry>(list: &[E]) -> Option<u32> {
     let mut indices: Vec<u32> = list.iter().map(Entry::index).collect();
     indices.sort_unstable();

@@ -20,7 +20,7 @@ impl StateRecord<'static> {
                 .collect()
         };
         let simple = chosen(shape.simple_count());
-        // Deeply nested records are kept small; otherwise they would grow exponentially.
+        // Keep deeply nested records small; otherwise they would grow exponentially.
         let nested = if depth < MAX_DEPTH.min(4) { chosen(shape.nested_count()) } else { vec![] };
         let flags = match sampler.below(8) {
             0 => RecordFlags::Volatile,

@@ -108,8 +108,8 @@ impl<'d> Scalar<'d> {
     /// Encodes the element.
     ///
     /// # Errors
-    /// A value error for text that is longer than 32 bytes or contains a zero, and for an object
-    /// name that cannot be encoded.
+    /// `Value` for text that is longer than 32 bytes or contains a zero, and for an object name
+    /// that cannot be encoded.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         match self {
             Self::Int(value) => writer.i32(*value),

@@ -17,8 +17,8 @@ use crate::types::UnifiedTime;
 ///
 /// Variables that have never been set have the descriptor's default; they take no memory and are
 /// not sent. A variable can also be set *to* its default. [`ObjectState::apply`] applies an update,
-/// [`ObjectState::upgrade`] converts to another version of the descriptor, [`ObjectState::diff`]
-/// compares two states.
+/// [`ObjectState::upgrade`] converts a state to another version of its descriptor, and
+/// [`ObjectState::diff`] compares two states.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectState {
     pub(super) descriptor: Descriptor,
@@ -91,8 +91,8 @@ impl ObjectState {
     /// Sets a simple variable on behalf of the server, with the given time; its hint is kept.
     ///
     /// # Errors
-    /// A value error if there is no simple variable with that name, or if the elements do not match
-    /// its type and count.
+    /// `Value` if there is no simple variable with that name, or if the elements do not match its
+    /// type and count.
     pub fn set(&mut self, name: &str, scalars: &[Scalar<'_>], now: &UnifiedTime) -> Result<()> {
         let shape = self.descriptor.shape();
         let Some(VariableIndex::Simple(at)) = shape.index_of(name) else {

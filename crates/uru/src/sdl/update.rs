@@ -20,16 +20,16 @@ use crate::types::UnifiedTime;
 ///
 /// The dirtsand column was compared with captures; the MOSS column follows descriptions.
 ///
-/// In all of them, a simple variable is replaced as a whole or reset to its default; a list of
-/// nested elements takes the update's length, and new elements start with the defaults; variables
-/// not in the update are left alone.
+/// In all implementations, a simple variable is replaced as a whole or reset to its default; a list
+/// of nested elements takes the update's length, and new elements start with the defaults;
+/// variables not in the update are left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MergePolicy {
     /// How nested variables are updated.
     pub nested: NestedPolicy,
     /// Whether variables without the dirty bit are applied.
     pub clean: CleanPolicy,
-    /// Which times the variables get.
+    /// The times that variables receive.
     pub times: TimePolicy,
     /// The effect of an empty hint.
     pub hints: HintPolicy,
@@ -53,7 +53,7 @@ pub enum CleanPolicy {
     Skip,
 }
 
-/// Which times simple variables get.
+/// The times that simple variables receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimePolicy {
     /// The current time.
@@ -98,11 +98,11 @@ impl MergePolicy {
         Self { clean: CleanPolicy::Apply, times: TimePolicy::NowIfDirtyAndWanted, ..Self::MOSS };
 }
 
-/// Why an update was not applied. The state is unchanged.
+/// Why an update was not applied. The state is then unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpdateError {
-    /// The update is for a different descriptor: the caller mixed them up.
+    /// The update is for a different descriptor: the caller mixed up the two.
     #[error("the update is for {update}, not for {stored}")]
     OtherDescriptor {
         /// The descriptor of the state.
@@ -131,7 +131,7 @@ pub enum UpdateError {
 impl ObjectState {
     /// Applies an update. A state of an older version is upgraded first.
     ///
-    /// The record takes the flags of the update.
+    /// The record takes over the update's flags.
     ///
     /// # Errors
     /// Fails if the update is for a different descriptor or uses an older version.

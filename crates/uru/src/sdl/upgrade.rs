@@ -13,9 +13,10 @@ impl ObjectState {
     ///
     /// Variables are matched by name. Values of the same type are copied. Numbers of different
     /// types are converted: out-of-range values are clamped, floats are truncated to whole numbers,
-    /// and non-zero becomes true. For arrays, the common prefix is copied and the rest takes the
-    /// new default. Variables that the new version lacks, or has with an incompatible type, are
-    /// dropped. Variables that are not set take the new default. Times and hints are kept.
+    /// and non-zero values become true. For arrays, the elements present in both versions are
+    /// copied and the rest take the new default. Variables that the new version lacks, or has with
+    /// an incompatible type, are dropped. Variables that are not set take the new default. Times
+    /// and hints are kept.
     ///
     /// Nested variables are converted element by element and variable by variable, even if the
     /// descriptor of the elements has a new name.
@@ -128,7 +129,7 @@ fn as_number(scalar: &Scalar<'_>, to: Type) -> Option<Scalar<'static>> {
         Type::Short => Scalar::Short(whole.clamp(i64::from(i16::MIN), i64::from(i16::MAX)) as i16),
         Type::Byte => Scalar::Byte(u8::try_from(whole.clamp(0, 255)).unwrap_or(0)),
         Type::Bool => Scalar::Bool(float != 0.0),
-        // Values beyond the range of f32 must not become infinite.
+        // Values outside the range of f32 must not become infinite.
         Type::Float if float.is_finite() => {
             Scalar::Float(float.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32)
         }

@@ -20,7 +20,7 @@ impl BitVector {
     /// The maximum number of words.
     pub const MAX_WORDS: usize = 4096;
 
-    /// The set of these bits, in as few words as possible. Bits from 131,072 up are ignored.
+    /// The set of these bits, in as few words as possible. Bits 131,072 and above are ignored.
     #[must_use]
     pub fn from_bits(bits: &[u32]) -> Self {
         let mut words = Vec::new();

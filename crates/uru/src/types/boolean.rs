@@ -16,7 +16,7 @@ macro_rules! booleans {
         pub struct $name($type);
 
         impl $name {
-            /// Whether it is true: anything but zero.
+            /// Whether the boolean is true, that is, anything but zero.
             #[must_use]
             pub const fn is_true(self) -> bool {
                 self.0 != 0

@@ -15,7 +15,7 @@ use worldwire_core::{
 pub struct Bytes16<'d>(Cow<'d, [u8]>);
 
 impl<'d> Bytes16<'d> {
-    /// Wraps bytes; encoding fails if there are more than 65,535.
+    /// Wraps bytes; encoding fails if there are more than 65,535 of them.
     pub fn new(bytes: impl Into<Cow<'d, [u8]>>) -> Self {
         Self(bytes.into())
     }

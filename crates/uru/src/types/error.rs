@@ -111,7 +111,7 @@ wire_enum! {
     }
 }
 
-/// What clients show for each result, from 0.
+/// The texts that clients show for each result, starting with 0.
 const TEXTS: [&str; 49] = [
     "Success",
     "Internal Error",
@@ -165,7 +165,7 @@ const TEXTS: [&str; 49] = [
 ];
 
 impl NetError {
-    /// What clients show to players. Sentences are in worldwire's own words.
+    /// The text that clients show to players. Full sentences are in worldwire's own words.
     #[must_use]
     pub fn text(self) -> Option<&'static str> {
         usize::try_from(self.0).ok().and_then(|number| TEXTS.get(number)).copied()

@@ -11,8 +11,8 @@ macro_rules! generic {
     ($($(#[doc = $doc:literal])* $code:literal $variant:ident $name:literal $(($type:ty))?;)*) => {
         /// A value with its type (`plGenericType`): a `u8` type code, then the value.
         ///
-        /// One of the published documents numbers `any`, `uint` and `double` one too low. A value
-        /// of unknown type cannot be skipped, so it is refused.
+        /// In one of the published documents, the codes of `any`, `uint` and `double` are too low
+        /// by one. A value of unknown type cannot be skipped, so it is refused.
         #[derive(Clone, Debug, PartialEq)]
         pub enum GenericType<'d> {$(
             $(#[doc = $doc])*

@@ -27,8 +27,8 @@ scalar! {
 }
 
 impl SequenceNumber {
-    /// The sequence number of a page. `None` if the age prefix is out of range (-255 to 0xfefe are
-    /// valid), and for the last two pages of prefix -255.
+    /// The sequence number of a page. The result is `None` if the age prefix is out of range (-255
+    /// to 0xfefe are valid), and for the last two pages of prefix -255.
     #[must_use]
     pub fn from_page(age: i32, page: u16) -> Option<Self> {
         let first: u32 = if age < 0 { 0xff00_0001 } else { 0x21 };
@@ -67,11 +67,11 @@ wire_flags! {
         LocalOnly = 1,
         /// The page's state is not kept.
         Volatile = 2,
-        /// The sequence number is reserved: set exactly if it is 0xff000000 or higher.
+        /// The sequence number is reserved; set if and only if it is 0xff000000 or higher.
         Reserved = 4,
         /// Built into the client: pages 0xffff (Textures) and 0xfffe (BuiltIn).
         BuiltIn = 8,
-        /// The page travels with its player. Comparisons of locations ignore this bit and no other.
+        /// The page travels with its player. Comparisons of locations ignore only this bit.
         Itinerant = 16,
     }
 }
@@ -189,7 +189,7 @@ impl Location {
     }
 }
 
-/// A field that JSON may leave out.
+/// A field that may be absent from JSON.
 pub(super) fn optional<'d, F: Field<'d>>(
     fields: &mut FieldsOf<'_>,
     name: &'static str,

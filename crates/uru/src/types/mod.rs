@@ -21,7 +21,7 @@
 //! | [`GenericType`] | `u8` type, value | shared states |
 //! | [`NetGroupId`], [`ClientGuid`] | | net messages |
 //!
-//! Strings of all kinds are made with `from`, such as `Str::from("127.0.0.1")`, and read with
+//! Strings of all kinds are created with `from`, such as `Str::from("127.0.0.1")`, and read with
 //! `to_text`.
 
 use worldwire_core::{Field, Result, Writer};

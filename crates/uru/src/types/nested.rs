@@ -26,7 +26,7 @@ pub trait Inner<'d>: Field<'d> {
     /// How the content is traced: [`Value::Record`] or [`Value::List`].
     const SHAPE: Value<'static>;
 
-    /// The layout of the content as data.
+    /// The layout of the content, as data.
     #[must_use]
     fn inner_shape() -> Shape {
         Shape::Opaque
@@ -43,9 +43,9 @@ pub trait Inner<'d>: Field<'d> {
 
 /// A counted buffer (`u32` count of units, at most `MAX`) with content in another format.
 ///
-/// Decoding the message does not touch the content, so a bad node does not end the connection;
-/// [`Nested::decode`] reads it. A trace shows the decoded content, or the plain bytes if
-/// re-encoding would change them.
+/// Decoding the message does not inspect the content, so a malformed vault node does not end the
+/// connection; [`Nested::decode`] reads it. A trace shows the decoded content, or the plain bytes
+/// if re-encoding would change them.
 #[derive(Clone, PartialEq)]
 pub struct Nested<'d, I, const MAX: usize> {
     bytes: Cow<'d, [u8]>,
@@ -162,7 +162,7 @@ where
     }
 }
 
-/// A format independent of its lifetime: names the format where nothing is borrowed yet.
+/// A format independent of its lifetime, to name the format where nothing is borrowed yet.
 pub trait InnerFamily: Clone + PartialEq + 'static {
     /// The format, borrowing from bytes that live for `'d`.
     type At<'d>: Inner<'d>;

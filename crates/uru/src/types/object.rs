@@ -37,7 +37,7 @@ wire_enum! {
         plNetMsgMembersList = 0x02ae,
         /// A member joined or left.
         plNetMsgMemberUpdate = 0x02b1,
-        /// How many initial states a joining client was sent.
+        /// The number of initial states that a joining client was sent.
         plNetMsgInitialAgeStateSent = 0x02b8,
         /// Selects the players a client listens to; unused.
         plNetMsgListenListUpdate = 0x02c8,
@@ -66,7 +66,7 @@ impl LoadMask {
     /// Loaded on all hardware.
     pub const ALWAYS: Self = Self(0xff);
 
-    /// Its parts as clients use them: quality and capability, each with the high four bits set.
+    /// The parts as clients use them: quality and capability, each with the high four bits set.
     #[must_use]
     pub fn parts(self) -> [u8; 2] {
         [self.0 >> 4 | 0xf0, self.0 | 0xf0]
@@ -108,7 +108,8 @@ impl LoadMask {
 pub struct Uoid<'d> {
     /// The page.
     pub location: Location,
-    /// The hardware for which it is loaded; `None` if the field is absent, which means all.
+    /// The hardware for which it is loaded; `None` if the field is absent, which means all
+    /// hardware.
     pub load_mask: Option<LoadMask>,
     /// The class of the object.
     pub class_index: u16,
@@ -116,7 +117,7 @@ pub struct Uoid<'d> {
     pub object_id: u32,
     /// The name within its page.
     pub name: SafeString<'d>,
-    /// Which clone it is, if it is one.
+    /// The clone IDs, if the object is a clone.
     pub clone: Option<CloneIds>,
 }
 

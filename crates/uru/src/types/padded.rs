@@ -76,7 +76,7 @@ pub(crate) fn padded_from_json(json: Given<'_>, count: usize, wide: bool) -> Res
         let wanted = format!("{size} bytes of text and dead memory in total");
         return Err(Error::value(wanted, format!("{} bytes", stored.len())));
     }
-    // Readers end the text at the first zero.
+    // Readers stop at the first zero.
     match zero_unit(&stored, wide) {
         Some(end) if end < text => Err(inner_zero(wide).inside("text")),
         end if end != Some(text) && text < size => {

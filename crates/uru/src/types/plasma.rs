@@ -36,14 +36,14 @@ pub enum SafeForm {
 /// A byte string with a 12-bit count, obfuscated by inverting its bytes.
 ///
 /// Layout: `u16` (count in the low 12 bits; writers set the high 4 bits), then the bytes, each
-/// inverted by writers. Readers invert them back if the first one has bit 7 set, whatever
-/// the others are. At most 4095 bytes; writers send no zero bytes. Current clients use UTF-8, old
-/// ones Latin-1.
+/// inverted by writers. Readers invert all bytes back if the first one has bit 7 set, whatever the
+/// others are. At most 4095 bytes; writers send no zero bytes. Current clients use UTF-8, old ones
+/// Latin-1.
 ///
 /// If the first byte of the text is 0x80 or higher, its inverse does not have bit 7 set. Writers
 /// invert the text anyway, so the client's reader takes the inverted bytes as text. If they are not
-/// UTF-8, it crashes ([`Self::crashes_client`]); such bytes are inverted here, because they can
-/// mean nothing else. Otherwise they are read as clients read them, and [`Self::is_ambiguous`]
+/// UTF-8, it crashes ([`Self::crashes_client`]); such bytes are inverted here, because no other
+/// reading is possible. Otherwise they are read as clients read them, and [`Self::is_ambiguous`]
 /// reports the other reading. The bytes survive in any case.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SafeString<'d> {
@@ -89,8 +89,8 @@ impl SafeString<'_> {
     /// first one has bit 7 clear, finds that they are not UTF-8, and throws an exception that
     /// nothing catches.
     ///
-    /// Text whose first character is not ASCII is encoded like that. A server must not forward such
-    /// a string.
+    /// Text whose first character is not ASCII is encoded in this way. A server must not forward
+    /// such a string.
     #[must_use]
     pub fn crashes_client(&self) -> bool {
         self.stored.first().is_some_and(|first| first & 0x80 == 0)
@@ -351,7 +351,7 @@ mod tests {
         SafeString::decode(&mut Reader::new(&bytes), "text").unwrap().into_owned()
     }
 
-    /// Later bytes with bit 7 do not matter: both spellings are the same text.
+    /// Bit 7 of later bytes does not matter: both encodings stand for the same text.
     #[test]
     fn the_first_byte_selects_the_form() {
         let inverted = read("07f0 be979190913c56");
@@ -359,7 +359,7 @@ mod tests {
         assert_eq!(inverted.to_text(), "Ahnon\u{e9}");
         assert_eq!(literal.to_bytes(), inverted.to_bytes());
         assert_eq!((literal.form(), inverted.form()), (SafeForm::Literal, SafeForm::Inverted));
-        // Not UTF-8 as it is stored, so it can only be an inverted text.
+        // The stored bytes are not UTF-8, so they can only be inverted text.
         assert_eq!(read("06f0 3c7b8b8d8a8c").to_text(), "\u{c4}trus");
     }
 }

@@ -11,7 +11,7 @@ use super::padded::{decode_padded, encode_padded, padded_from_json};
 use super::units::{inner_zero, too_long, unit, units, whole_units, wide, wide_text, zero_unit};
 use super::{encode_counted, take_counted};
 
-/// Text in one of the formats of the aliases below.
+/// Text in one of the formats named by the aliases below.
 ///
 /// The bytes are kept as received, so anything that is not valid UTF-16 or UTF-8 survives. `from`
 /// accepts text of any length; encoding fails if the format cannot hold it.
@@ -27,7 +27,7 @@ pub struct Text<'d, F> {
 pub type Str<'d, const N: usize> = Text<'d, NetText<N>>;
 
 /// A fixed number of UTF-16LE units; the text ends at the first zero unit. Real senders leave stale
-/// memory after it, which is kept.
+/// memory after the text; it is kept.
 pub type WFix<'d, const N: usize> = Text<'d, WidePadded<N>>;
 
 /// A string of the vault and of score records: a `u32` byte count, then UTF-16LE units. The count
@@ -41,7 +41,7 @@ pub type ZStr<'d> = Text<'d, ZeroEnded>;
 pub type CountedString<'d> = Text<'d, Counted>;
 
 /// Text in exactly `N` bytes, padded with zeros. Bytes after the first zero are not part of the
-/// text, but kept.
+/// text but are kept.
 pub type FixedText<'d, const N: usize> = Text<'d, Padded<N>>;
 
 /// How a [`Text`] is encoded.
@@ -53,10 +53,10 @@ pub trait TextFormat: Clone + PartialEq + 'static {
     /// The maximum length of generated text.
     const SAMPLE: u64 = 64;
 
-    /// The layout as the documentation shows it.
+    /// The layout as shown in the documentation.
     fn layout() -> Cow<'static, str>;
 
-    /// The layout as data.
+    /// The layout, as data.
     fn shape() -> Shape;
 
     /// Reads the text and traces it.
@@ -65,7 +65,7 @@ pub trait TextFormat: Clone + PartialEq + 'static {
     /// Writes the text.
     fn encode(stored: &[u8], writer: &mut Writer) -> Result<()>;
 
-    /// Reads the value that a trace shows.
+    /// Reads the value from the form that a trace shows.
     fn from_json(json: Given<'_>) -> Result<Vec<u8>> {
         whole_units(json::text(&json, Self::stored)?, Self::WIDE)
     }
@@ -87,7 +87,7 @@ pub trait TextFormat: Clone + PartialEq + 'static {
 }
 
 impl<F: TextFormat> Text<'_, F> {
-    /// The text; what is not valid UTF-16 or UTF-8 becomes U+FFFD.
+    /// The text, with invalid UTF-16 or UTF-8 replaced by U+FFFD.
     #[must_use]
     pub fn to_text(&self) -> String {
         let text = F::text(&self.stored);
@@ -106,7 +106,7 @@ impl<F: TextFormat> Text<'_, F> {
         F::text(&self.stored).is_empty()
     }
 
-    /// The number of UTF-16 units or of bytes of UTF-8.
+    /// The number of UTF-16 units or of UTF-8 bytes.
     #[must_use]
     pub fn units(&self) -> usize {
         F::text(&self.stored).len() / unit(F::WIDE)

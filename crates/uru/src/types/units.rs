@@ -8,7 +8,7 @@ pub fn wide(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-/// Decodes UTF-16LE; unpaired surrogates become U+FFFD, an odd last byte is ignored.
+/// Decodes UTF-16LE; unpaired surrogates become U+FFFD, and an odd last byte is ignored.
 #[must_use]
 pub fn wide_text(bytes: &[u8]) -> String {
     let units = char::decode_utf16(units(bytes));
@@ -46,7 +46,7 @@ pub(super) fn inner_zero(wide: bool) -> Error {
     }
 }
 
-/// Refuses half a unit.
+/// Refuses text that ends with half a unit.
 pub(super) fn whole_units(stored: Vec<u8>, wide: bool) -> Result<Vec<u8>> {
     if stored.len().is_multiple_of(unit(wide)) {
         return Ok(stored);

@@ -18,14 +18,14 @@ use super::units::{wide, wide_text};
 /// The published documents and three servers always expect the zero unit, but no client, old or
 /// new, writes one after an empty string. A zero unit after an empty string is accepted if the
 /// message would otherwise be two bytes too long: if exactly the zero unit and the `FOLLOWING`
-/// bytes of the remaining fields are left. It is kept in that case, but new strings never get one.
+/// bytes of the remaining fields are left. It is then kept, but new empty strings never have one.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SafeWString<'d, const FOLLOWING: usize = 0> {
     /// The high four bits of the count, as received.
     high: u16,
     /// The units as encoded.
     stored: Cow<'d, [u8]>,
-    /// The unit after the text: normally zero, and missing if the text is empty.
+    /// The unit after the text: normally zero, and absent if the text is empty.
     terminator: Option<u16>,
 }
 

@@ -6,7 +6,7 @@ use worldwire_core::{Error, Field, Form, Reader, Record, Result, Span, Trace, Va
 use super::{NodeBlob, NodeType, StandardFolder, VaultNode};
 use crate::types::{TermStr, Uuid};
 
-/// A field's name in the game and the numbered field.
+/// The game's name for a field, and the numbered field.
 pub type FieldName = (&'static str, &'static str);
 
 /// The field that holds the purpose of a list or directory. Its values have names.
@@ -109,14 +109,14 @@ pub fn field_names(kind: Option<NodeType>) -> &'static [FieldName] {
 }
 
 impl<'d> VaultNode<'d> {
-    /// Decodes a node. A trace shows each numbered field a second time, under the game's name for
-    /// it, if the node has a type.
+    /// Decodes a node. If the node has a type, a trace shows each numbered field a second time,
+    /// under the game's name for it.
     pub fn decode_named<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         if !T::ON {
             return Self::decode_fields(reader);
         }
         let whole = Self::decode_fields(&mut Reader::within(reader.rest(), reader.limits()));
-        // The trace shows what can be decoded.
+        // The trace shows as much as can be decoded.
         let Ok(node) = whole else { return Self::decode_fields(reader) };
         reader.take(size_of::<u64>())?;
         let (mask, names) = (node.mask(), field_names(node.node_type));
@@ -146,7 +146,7 @@ impl<'d> VaultNode<'d> {
             let value = numbered(name, value).map_err(|error| error.inside(name))?;
             match fields.get(field) {
                 None => drop(fields.insert(field, value)),
-                // The decoded contents of a blob are what users edit.
+                // Users edit the decoded contents of a blob.
                 Some(Json::Object(own)) if is_opened(own) => {}
                 Some(own) if *own == value => {}
                 Some(_) => {
@@ -160,7 +160,7 @@ impl<'d> VaultNode<'d> {
     }
 }
 
-/// Reads a field and shows it. Returns the value to show under the game's name.
+/// Reads a field and traces it. Returns the value to show under the game's name.
 fn show_field<'n, T: Trace<'n>>(
     reader: &mut Reader<'_, T>,
     bit: u32,
@@ -270,7 +270,7 @@ mod tests {
         }
     }
 
-    /// What a trace shows encodes to the same bytes, with both names and with either.
+    /// A trace's output encodes to the same bytes, whether it has both names or only one.
     #[test]
     fn shown_nodes_encode_to_the_same_bytes() {
         for seed in 0..300 {

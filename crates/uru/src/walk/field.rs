@@ -9,7 +9,7 @@ use crate::types::{
     UnifiedTime, Uoid, Uuid,
 };
 
-/// Fields that give a guard no reason to object and that decode without allocating.
+/// Fields that no guard can object to and that decode without allocating.
 macro_rules! plain {
     ($($type:ty;)*) => {
         $($crate::walk::walk_plain! { @impl [] $type })*
@@ -124,7 +124,7 @@ impl<'d> Walk<'d> for GenericType<'d> {
     }
 }
 
-/// Shows the guard a text read at offset `at`.
+/// Passes the guard a text read at offset `at`.
 #[inline]
 fn check_text<G: Guard>(guard: &mut G, text: &SafeString<'_>, at: usize) -> WalkResult {
     guard.text(text).map_err(|reason| Refusal::at(reason, None, at))

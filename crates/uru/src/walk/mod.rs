@@ -60,7 +60,7 @@ pub trait Walk<'d>: Field<'d> {
     /// The part of the field's value that conditions of later fields may test.
     type Summary;
 
-    /// Reads the field and reports to the guard.
+    /// Reads the field and reports its contents to the guard.
     fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult<Self::Summary>;
 }
 
@@ -132,7 +132,8 @@ macro_rules! walked_record {
     };
 }
 
-/// Finds the header of a record: the record that precedes its fields, or that record's own header.
+/// Finds the header of a record: the record that precedes its fields, or the header of that record
+/// in turn.
 macro_rules! header_of {
     ($head:ty, $name:ident [$($lt:lifetime)?] { ..$base:ident: $type:ty, $($fields:tt)* }) => {
         impl $(<$lt>)? AsRef<$head> for $name $(<$lt>)? {

@@ -8,7 +8,7 @@ use worldwire_core::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// It cannot be read: the sender is at fault, or a limit was hit.
+    /// The message cannot be read: the sender is at fault, or a limit was hit.
     Malformed,
     /// It is or contains an object of a class that must not be forwarded.
     Class(u16),
@@ -41,8 +41,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal at an offset of the payload. `name` is the class or the console command that the
-    /// reason is about, if known.
+    /// A refusal at an offset of the payload. `name` is the class or the console command concerned,
+    /// if known.
     #[cold]
     pub(crate) fn at(reason: Reason, name: Option<&str>, offset: usize) -> Self {
         let class = |class: u16| match name {

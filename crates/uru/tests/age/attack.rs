@@ -1,5 +1,5 @@
-//! An age under attack: lists of operations with honest, forged and damaged messages, compared with
-//! a model written only from the specification.
+//! An age under attack: runs lists of operations with honest, forged and damaged messages, and
+//! compares the results with a model based only on the specification.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -62,7 +62,7 @@ struct Attack {
     world: World,
     instance: Instance,
     now: Duration,
-    /// In the order of joining.
+    /// The members, in the order of joining.
     joined: Vec<u32>,
     clients: BTreeMap<u32, Client>,
     owner: Option<u32>,
@@ -126,7 +126,7 @@ impl Attack {
                 }
             }
             _ => {
-                // Sometimes the message claims to come from another player.
+                // Sometimes claim that the message comes from another player.
                 let claims =
                     if sampler.below(4) == 0 { player_id % PLAYERS + 1 } else { player_id };
                 let message = self.message(claims, &mut sampler);
@@ -170,7 +170,8 @@ impl Attack {
         self.closing.remove(&player_id);
         self.locks.retain(|_, holder| *holder != player_id);
         if self.owner == Some(player_id) {
-            // The member who has been here longest, unless it is silent.
+            // The longest-standing member who is not silent or, if all are, the longest-standing
+            // one.
             let is_active = |player: &&u32| self.now - self.clients[*player].last_active <= SILENCE;
             let active = self.joined.iter().find(is_active);
             self.owner = active.or_else(|| self.joined.first()).copied();
@@ -235,7 +236,7 @@ impl Attack {
         if !is_member {
             return;
         }
-        // Requests are answered, even those of the holder. Releases are not.
+        // Requests get a reply, even those from the holder of the lock. Releases get none.
         let mut answers = Vec::new();
         let mut rest = Vec::new();
         while let Some(delivery) = self.instance.poll_delivery() {
@@ -256,7 +257,7 @@ impl Attack {
         let held = self.instance.lock_holders().filter(|holder| *holder == player_id).count();
         match holder {
             Some(holder) => assert_eq!(answers, [i32::from(holder == player_id)]),
-            // A free lock is denied only to a member who holds the maximum.
+            // A free lock is denied only to a member who already holds the maximum number.
             None if answers == [0] => assert!(held >= BOUNDS.locks),
             None => {
                 assert_eq!(answers, [1]);
@@ -394,20 +395,20 @@ impl Attack {
         }
     }
 
-    /// Handles a message as the specification's chapter on clients describes.
+    /// Handles a message as described in the specification's chapter on clients.
     fn receive(&mut self, to: u32, packet: &Packet) {
         let limits = &Limits::DEFAULT;
         let mut inflater = Inflater::new();
         assert!(packet.bytes().len() <= 1 << 20);
-        // Nothing may arrive that crashes clients or cannot be decoded.
+        // No message that crashes clients or cannot be decoded may arrive.
         let checked = check(packet.bytes(), &Rules::ADMIN, &mut inflater, limits);
         checked.unwrap_or_else(|refusal| panic!("{refusal}"));
         let message = packet.decode().unwrap();
         let (sender, listed) = (self.sender, self.listed.clone());
         let stamp = self.stamp();
         let is_from_sender = |header: &NetHeader| {
-            // Time and player are the server's. A message without a time does not get one, and
-            // receivers then keep their clocks.
+            // The server sets time and player. If a message has no time, none is added, and
+            // receivers keep their clocks.
             assert!(header.time_sent.as_ref().is_none_or(|time| *time == stamp));
             assert_eq!(header.player_id, sender);
             assert!(!header.flags.contains(NetFlags::RouteToAllPlayers));
@@ -455,7 +456,7 @@ impl Attack {
                     PlasmaMessage::LoadAvatarMsg(avatar) => avatar.clone_msg.originating_player_id,
                     other => panic!("{other:?}"),
                 };
-                // Otherwise the client ignores it.
+                // Otherwise the client ignores the message.
                 assert!(members.contains(&originator));
                 let known = client.members.as_ref().unwrap();
                 assert!(originator == to || known.contains(&originator));
@@ -521,14 +522,15 @@ fn pick<T: Copy>(sampler: &mut Sampler, items: &[T]) -> T {
     items[below(sampler, items.len())]
 }
 
-/// Whether an object is not another member's avatar, going by the names these messages use.
+/// Whether an object is anything but another member's avatar, judging by the names used in these
+/// messages.
 fn is_theirs(object: &Uoid<'_>, members: &[u32], sender: Option<u32>) -> bool {
     object.clone.is_none_or(|ids| {
         ids.id != 1 || Some(ids.player_id) == sender || !members.contains(&ids.player_id)
     })
 }
 
-/// Together, the lists reach every kind of message.
+/// Together, the lists of operations reach every kind of message.
 #[test]
 fn attacks_reach_all_kinds_of_messages() {
     let mut kinds = BTreeSet::new();

@@ -38,7 +38,7 @@ fn unloading_a_clone_removes_its_states() {
     assert_eq!(world.received(B), ["plNetMsgLoadClone"]);
     let left: Vec<_> = world.age().states().iter().map(|it| it.object.name.to_text()).collect();
     assert_eq!((left, world.age().clones().count()), (vec!["Hen".to_owned()], 2));
-    // The same applies to the avatar, and no later message mentions it.
+    // The same applies to the avatar, and no later message mentions the avatar.
     world.send(A, load_avatar(A, false));
     assert!(world.age().members().next().unwrap().avatar().is_none());
     world.forget();
@@ -53,8 +53,8 @@ fn players_cannot_change_the_clones_of_others() {
     world.enter(B);
     world.send(A, load_clone(A, "Crab", 2, true));
     world.forget();
-    // Loading A's clone in A's name and in B's own, unloading it, creating a clone for A, and
-    // unloading a clone that was never loaded; then an object that is not a clone.
+    // B loads A's clone in A's name and in its own, unloads it, creates a clone for A, and unloads
+    // a clone that was never loaded; finally, it loads an object that is not a clone.
     let crab = || clone("Crab", 2, A);
     let load = |by: u32, of, loading| {
         let payload = PlasmaMessage::from(crate::world::clone_msg(of, by, loading));
@@ -81,8 +81,8 @@ fn players_cannot_change_the_clones_of_others() {
     assert_eq!((world.got(A).len(), world.age().clones().count()), (0, 3));
 }
 
-/// An avatar's state belongs to its player, even before it is loaded. Anyone may set the state of a
-/// player's other clone while it is loaded.
+/// An avatar's state belongs to its player, even before it is loaded. Anyone may set the states of
+/// a player's other clones while they are loaded.
 #[test]
 fn players_cannot_set_states_of_other_avatars() {
     let mut world = World::new();
@@ -102,7 +102,7 @@ fn players_cannot_set_states_of_other_avatars() {
     world.send(B, broadcast(B, hat(B), world.lever(1)));
     world.send(A, broadcast(A, hat(A), world.lever(1)));
     assert_eq!((world.got(A).len(), world.got(B).len()), (2, 1));
-    // Anyone may still do so after the clone was handed over.
+    // Anyone may still do so after the clone has been handed over.
     world.leave(A);
     world.forget();
     world.join(C);

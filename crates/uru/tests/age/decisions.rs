@@ -1,5 +1,5 @@
-//! Decisions that clients can observe, except those about locks. `worldwire-client` runs the same
-//! tests over sockets.
+//! Decisions that clients can observe, except decisions about locks. `worldwire-client` runs the
+//! same tests over sockets.
 
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ fn d_04_an_echo_is_sent_on_request() {
         world.send(A, message);
         assert_eq!((world.got(A).len(), world.got(B).len()), (1, 1));
     }
-    // A sender who lists itself is one of the receivers.
+    // A sender who is on the list also receives the message.
     world.forget();
     world.send(A, directed(A, &notify(), &[A, B, B], NetFlags(0)));
     assert_eq!((world.got(A).len(), world.got(B).len(), world.got(C).len()), (1, 1, 0));
@@ -93,7 +93,8 @@ fn d_05_only_administrators_reach_all_players() {
     world.forget();
     world.send(A, game(A, &chat(ChatFlags(0)), all));
     assert_eq!((world.got(B).len(), world.got(D).len(), world.got(A).len()), (1, 1, 0));
-    // Messages from other players, and other classes, stay in the age and lose the flag.
+    // Messages from other players and messages of other classes stay in the age, and the flag is
+    // cleared.
     world.send(B, game(B, &chat(ChatFlags(0)), all));
     world.send(A, directed(A, &notify(), &[B, A], all));
     let (a, b) = (world.got(A), world.got(B));
@@ -189,7 +190,7 @@ fn d_18_relevance_regions_filter_flagged_messages_if_enabled() {
         world.send(B, regions(B, &[0, 2], &[2]));
         world.forget();
         let mut got = Vec::new();
-        // One message just after A joined, one later, and one without the flag.
+        // Send one message just after A joined, one later, and one without the flag.
         let first = position(&world, A, 1.0);
         world.send(A, first);
         got.push((world.got(B).len(), world.got(C).len()));
@@ -440,7 +441,7 @@ fn d_15_clones_come_first_and_avatars_after_the_others() {
     assert_eq!(got[4..], ["state Crab", "state O", "count 6"]);
 }
 
-/// The owner of a clone crashes; players who join later still get it, in the name of a member.
+/// The owner of a clone crashes; players who join later still receive it, in the name of a member.
 #[test]
 fn d_42_handed_over_clones_name_their_new_owner() {
     let mut world = World::new();

@@ -1,4 +1,4 @@
-//! Forwarding: which messages are kept, changed or refused, and who receives them.
+//! Forwarding: which messages are left unchanged, changed or refused, and who receives them.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn dropped(world: &World, kind: DropKind) -> u64 {
     world.age().counts().dropped(kind)
 }
 
-/// Only the 8 bytes of the time and the 4 of the player change; all receivers share the bytes.
+/// Only the 8 bytes of the time and the 4 bytes of the player change; all receivers share one copy.
 #[test]
 fn d_01_the_original_bytes_are_forwarded() {
     let mut world = three();
@@ -176,7 +176,8 @@ fn d_35_sixteen_malformed_messages_in_a_minute_close_the_connection() {
     }
     let why = CloseReason::Malformed { messages: 16 };
     assert_eq!(closes(&world), [Event::Close { player_id: A, why }]);
-    // From then on the player's messages are ignored until the server reports that the player left.
+    // From then on, the player's messages are ignored until the server reports that the player
+    // left.
     world.send(A, game(A, &notify(), NetFlags(0)));
     assert_eq!((world.got(B).len(), dropped(&world, DropKind::NotAMember)), (0, 1));
     assert_eq!(closes(&world).len(), 1);

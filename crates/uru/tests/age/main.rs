@@ -1,5 +1,5 @@
-//! An age with scripted clients: every scenario of the vectors, every decision in the specification
-//! that concerns servers, races, crashes and slow readers, all in virtual time.
+//! An age with scripted clients: every scenario in the vectors, every decision in the specification
+//! that concerns servers, as well as races, crashes and slow readers, all in virtual time.
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 

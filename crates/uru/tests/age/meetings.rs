@@ -48,7 +48,7 @@ fn locks_need_a_page_of_an_age() {
     assert_eq!(world.age().counts().dropped(DropKind::LocalObject), 4);
 }
 
-/// Readers take both spellings of a name for the same text, so they name one object.
+/// Readers treat both encodings of the name as the same text, so both identify the same object.
 #[test]
 fn a_name_in_another_spelling_is_the_same_lock() {
     let mut world = two();
@@ -121,7 +121,7 @@ fn d_33_a_full_age_refuses_or_warns() {
     assert_eq!(world.try_join(0, P), Err(JoinRefused::Full { capacity: 4 }));
     assert_eq!(world.got(A).len() + world.got(P).len(), 0);
     assert_eq!(JoinRefused::Full { capacity: 4 }.result(), NetError::ServerBusy);
-    // By default it only warns.
+    // By default, the age only warns.
     let mut world = World::new();
     players.into_iter().for_each(|player| world.join(player));
     assert_eq!(world.events, []);
@@ -186,7 +186,7 @@ fn a_slow_reader_is_disconnected_without_delaying_others() {
     assert_eq!(player, C);
     assert!(round < 100, "{round}");
     assert!(most < 2_000, "{most}");
-    // All of A's messages, the group, and joins and leaves.
+    // The queue holds all of A's messages, the group, and the joins and leaves.
     assert_eq!(read, 6_000 + 3);
     assert_eq!(world.age().members().count(), 2);
 }

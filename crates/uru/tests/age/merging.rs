@@ -119,12 +119,12 @@ fn d_21_variables_that_are_not_dirty_are_applied() {
     assert_eq!(stored.scalar("place"), Some(Scalar::Int(4)));
 }
 
-/// Variables carry the server's time of the change, even for players who join later.
+/// Variables carry the time of the change by the server's clock, even for players who join later.
 #[test]
 fn d_22_the_server_sets_the_times() {
     let mut world = two();
     world.wait(Duration::from_secs(7));
-    // The client's timestamp differs.
+    // The client's own timestamp is different.
     world.send(A, broadcast(A, object(1, "O"), world.lever(4)));
     let changed = stored(&mut world, &object(1, "O"), "lever").view().time("place").unwrap();
     assert!(world.is_now(&changed), "{changed:?}");
@@ -168,7 +168,7 @@ fn d_24_states_are_decoded_completely_and_forwarded_unchanged() {
     assert_eq!(world.got(B).len(), 0);
     let stored = stored(&mut world, &object(1, "O"), "lever");
     assert_eq!(stored.scalar("place"), Some(Scalar::Int(5)));
-    // One byte too few, then one too many.
+    // Send one byte too few, then one too many.
     for length in [blob.len() - 1, blob.len() + 1] {
         let mut blob = blob.clone();
         blob.resize(length, 0);
@@ -217,7 +217,7 @@ fn d_28_the_age_is_identified_by_name_and_page() {
     };
     let (age, of_other) = ((hook, 9), (other, 8));
     assert_eq!(received_states(&mut world, &[]), [age.clone(), of_other]);
-    // The age's state is on none of the pages that this client has loaded.
+    // The age's state is not on any page that this client has loaded.
     assert_eq!(received_states(&mut world, &[5]), [age]);
 }
 

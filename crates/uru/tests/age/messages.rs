@@ -21,7 +21,7 @@ use worldwire_uru::types::{
 
 use crate::world::{Got, World};
 
-/// A client's wrong clock.
+/// The time according to a client's wrong clock.
 pub(crate) const WRONG: UnifiedTime = UnifiedTime { seconds: 5, microseconds: 6 };
 /// The prefix of the ages.
 pub(crate) const PREFIX: i32 = 120;

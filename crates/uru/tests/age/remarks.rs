@@ -1,5 +1,5 @@
-//! Things that, according to the documents, no sender does: every rule is checked, and ordinary
-//! messages yield no remarks.
+//! Irregularities that, according to the documents, no sender produces: every rule is checked, and
+//! ordinary messages yield no remarks.
 
 use worldwire_core::{Field, Limits, Side};
 use worldwire_uru::connect::{ConnectData, ConnectPacket};
@@ -27,7 +27,7 @@ use crate::messages::{
     player_page, regions, state, state_request, voice,
 };
 
-/// A flag that nobody sets, the remark's text, and the way to add the flag's field.
+/// A flag that no sender sets, the remark's text, and a function that adds the flag's field.
 type UnusedFlag<F, T> = (F, &'static str, fn(&mut T));
 
 fn remarks(sender: Side, message: impl Into<NetMessage<'static>>) -> Vec<String> {

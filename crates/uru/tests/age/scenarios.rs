@@ -1,4 +1,5 @@
-//! The scenarios of `vectors/uru-game/scenarios.json`: exactly what a server must send.
+//! The scenarios of `vectors/uru-game/scenarios.json`: exactly the messages that a server must
+//! send.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -86,7 +87,7 @@ struct Scene<'s> {
 }
 
 impl Scene<'_> {
-    /// Brings the world into a state and discards the resulting messages.
+    /// Brings the world into a given state and discards the resulting messages.
     fn state(&mut self, text: &str) {
         let world = &mut self.world;
         match text {
@@ -100,7 +101,7 @@ impl Scene<'_> {
                 world.send(A, load_clone(A, "N", 2, true));
                 world.send(A, broadcast(A, object(1, "O"), world.lever(1)));
                 world.join(B);
-                // As all clients do before requesting the state.
+                // All clients do this before requesting the state.
                 world.send(B, members_request(B));
             }
             "A,B,C joined" => [A, B, C].into_iter().for_each(|player| world.join(player)),
@@ -211,14 +212,15 @@ impl Scene<'_> {
             .filter_map(|(key, list)| Some((name(key.strip_prefix("S->")?), list)))
             .map(|(player, list)| {
                 let list = list.as_array().unwrap().iter().map(|text| text.as_str().unwrap());
-                // The reply to a join is not a net message: a successful join was accepted.
+                // The reply to a join is not a net message; it is implied by the success of the
+                // join.
                 (player, list.filter(|text| *text != "JoinAgeReply result=0").collect())
             })
             .collect();
         for player in [A, B, C, D, P] {
             let mut got = self.world.got(player);
             if self.id == "sdl-bcast" && player == C {
-                // Every state request ends with a count; this scenario is only about the state.
+                // Every state request ends with a count; this scenario covers only the state.
                 let count = got.pop();
                 let count = count.as_ref().map(|packet| packet.decode().unwrap());
                 if let Some(NetMessage::InitialAgeStateSent(count)) = count {

@@ -1,5 +1,6 @@
-//! An age under siege: thousands of operations by honest and hostile clients, judged only by what
-//! clients receive. There is no model of the instance; each rule comes from the specification.
+//! An age under siege: thousands of operations by honest and hostile clients, judged only by the
+//! messages that clients receive. There is no model of the instance; each rule comes from the
+//! specification.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -49,7 +50,7 @@ struct Client {
     is_owner: bool,
     has_avatar: bool,
     initial: u32,
-    /// What has arrived of the initial state since the last count: 1 after an avatar, 2 after
+    /// How much of the initial state has arrived since the last count: 1 after an avatar, 2 after
     /// an object's state, otherwise 0.
     stage: u8,
 }
@@ -471,7 +472,7 @@ impl Siege {
         }
     }
 
-    /// Everyone leaves; the stored states are restored in another instance.
+    /// Everyone leaves, and the stored states are restored in another instance.
     fn end(mut self) {
         let all: Vec<u32> = self.clients.keys().copied().collect();
         all.into_iter().for_each(|id| self.leave(id));
@@ -524,7 +525,8 @@ fn one_member_cannot_use_up_the_room() {
         siege.says(id, load_avatar(id, true));
     }
     assert_eq!(siege.age.clones().count(), SHARE + 6);
-    // Handed-over clones do not count, because the new owner must still be able to load avatars.
+    // Clones that were handed over do not count towards the new owner's share, because the new
+    // owner must still be able to load avatars.
     siege.leave(7);
     assert_eq!(siege.age.clones().count(), SHARE + 6);
     siege.leave(1);

@@ -48,7 +48,7 @@ fn d_26_persistent_states_are_stored() {
     else {
         panic!("nothing is stored")
     };
-    // Persistence is revoked.
+    // The sender no longer wants the state to be kept.
     world.forget();
     let mut gone = state(A, object(1, "kept"), world.lever(2));
     gone.persist_on_server = false.into();
@@ -77,7 +77,7 @@ fn d_28_the_state_of_the_age_is_stored_separately() {
     assert_eq!(world.age().age_state().unwrap().scalar("tide"), Some(Scalar::Int(9)));
     world.send(A, broadcast(A, object(1, "AgeSDLHook"), other));
     assert_eq!(world.age().states().len(), 1);
-    // Both were forwarded.
+    // Both messages were forwarded.
     assert_eq!(world.got(B).len(), 2);
     world.wait(Duration::from_secs(1));
     let ages = world.events.iter().filter(|event| matches!(event, Event::StoreAge { .. }));
@@ -112,8 +112,8 @@ fn d_29_the_later_of_instance_and_shard_applies() {
     world.age_mut().set_shard_state(now, &shard).unwrap();
     world.wait(Duration::ZERO);
     assert_eq!(world.got(A).len(), 0);
-    // A later change by a client makes the instance's value apply; the shard's own node is not
-    // touched.
+    // After a later change by a client, the instance's value applies; the shard's own node is left
+    // unchanged.
     world.wait(Duration::from_secs(30));
     world.send(A, broadcast(A, the_hook(), world.blob("Fern", 2, &[("tide", 3)])));
     assert_eq!(tide(&world), 3);
@@ -183,7 +183,7 @@ fn the_state_of_an_avatar_is_removed_with_it() {
     world.leave(A);
     let left: Vec<_> = world.age().states().iter().map(|it| it.object.name.to_text()).collect();
     assert_eq!(left, ["O"]);
-    // Another object may have the same states again, and their use is counted correctly.
+    // The state of the other object remains, and its bytes are still counted.
     assert!(world.age().state_bytes() > 0);
     world.wait(Duration::ZERO);
     world.join(C);
@@ -217,7 +217,7 @@ fn states_are_bounded() {
     assert!(world.age().counts().dropped(DropKind::Limit) > 0);
 }
 
-/// Returning as another player of the same account frees no room.
+/// Returning as another player of the same account does not free any room.
 #[test]
 fn players_of_an_account_share_a_quota() {
     let bounds = AgeBounds { states: 8, share: 4, ..AgeBounds::default() };
@@ -232,7 +232,7 @@ fn players_of_an_account_share_a_quota() {
         world.send(B, state(B, object(1, name), world.lever(1)));
     }
     assert_eq!((world.age().states().len(), world.age().counts().dropped(DropKind::Limit)), (2, 1));
-    // Both may change the states they already have.
+    // Both players may change the states they already have.
     world.send(B, state(B, object(1, "a"), world.lever(2)));
     world.send(C, state(C, object(1, "d"), world.lever(1)));
     assert_eq!((world.age().states().len(), world.age().counts().dropped(DropKind::Limit)), (3, 1));

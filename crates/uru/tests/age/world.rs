@@ -23,7 +23,7 @@ pub(crate) struct World {
     pub(crate) now: Duration,
     pub(crate) ages: Vec<Instance>,
     pub(crate) descriptors: Arc<Descriptors>,
-    /// The messages that each player received and the test has not read.
+    /// The messages that each player has received but the test has not read yet.
     inboxes: BTreeMap<u32, Vec<Packet>>,
     /// The events of the ages, except for routed messages.
     pub(crate) events: Vec<Event>,
@@ -55,7 +55,7 @@ impl World {
         }
     }
 
-    /// Whether a packet is a message as sent, with the server's time and the actual sender.
+    /// Whether a packet is the message that was sent, with the server's time and the actual sender.
     pub(crate) fn is_forwarded(&self, packet: &Got, sent: &[u8], sender: u32) -> bool {
         let mut wanted = sent.to_vec();
         restamp(&mut wanted, self.time(), sender).unwrap();

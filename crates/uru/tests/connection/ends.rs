@@ -55,7 +55,7 @@ pub(crate) fn server_of(config: ServerConfig, now: Duration) -> Connection {
     Connection::server(Arc::new(config), [1, 2, 3, 4, 5, 6, 7], now)
 }
 
-/// Short forms of inputs and outputs.
+/// Short notations for inputs and outputs.
 pub(crate) trait Drive {
     fn receive(&mut self, side: Side, now: Duration, bytes: &[u8]);
     fn gap(&mut self, side: Side, now: Duration, length: u64);
@@ -77,7 +77,7 @@ impl Drive for Connection {
         Side::BOTH.into_iter().for_each(|side| self.input(now, side, Input::End));
     }
 
-    /// The next bytes for either side.
+    /// The next bytes to transmit to either side.
     fn transmit(&mut self) -> Option<Vec<u8>> {
         self.poll_transmit(Side::Client).or_else(|| self.poll_transmit(Side::Server))
     }
@@ -165,7 +165,7 @@ pub(crate) fn ping(service: Service) -> Message<'static> {
     sample(service, Side::Client, 0, 9)
 }
 
-/// Messages of a service that fit into a few bytes.
+/// A service's messages that fit into a few bytes.
 pub(crate) fn small_messages(service: Service, side: Side) -> Vec<Message<'static>> {
     let infos = table(service, side).messages.iter();
     let messages = infos.map(|info| sample(service, side, info.number, 4));

@@ -61,7 +61,7 @@ fn every_message_of_every_service_arrives() {
 
 #[test]
 fn answers_leave_while_the_client_is_read() {
-    // The server answers every request before it reads the next.
+    // The server replies to every request before it reads the next.
     let mut server = server_of(open_config(), Duration::ZERO);
     let pings = ping(Service::Auth).to_bytes().unwrap().repeat(3);
     let bytes = [plain_start(Service::Auth), pings].concat();

@@ -13,12 +13,12 @@ use worldwire_uru::frame::{Message, Service, table};
 use crate::ends::{KEYS, key_kind, open_config, server_of};
 use crate::relay::relay_of;
 
-/// There is a message for every number below this one.
+/// The number of messages for each side, numbered from 0.
 const NUMBERS: u8 = 64;
 
 type Sample = (Message<'static>, Vec<u8>);
 
-/// For each side, a message for every number, with its bytes.
+/// For each side, a message for every number, with the message's bytes.
 static MESSAGES: LazyLock<[Vec<Sample>; 2]> = LazyLock::new(|| {
     Side::BOTH.map(|side| {
         let all = table(Service::Auth, side).messages.iter().filter(|info| info.number != 0);

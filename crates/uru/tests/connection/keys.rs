@@ -206,7 +206,7 @@ fn a_gap_keeps_the_keystream_in_step() {
     );
 }
 
-/// Keystream is skipped for bytes that a capture may have lost, not for any gap that a segment
+/// Keystream is skipped for bytes that a capture may have lost, not for just any gap that a segment
 /// claims.
 #[test]
 fn a_forged_gap_costs_no_keystream() {
@@ -224,11 +224,12 @@ fn a_forged_gap_costs_no_keystream() {
         (1_u64 << 30) - 2
     );
     assert_eq!(drain(&mut observer), [format!("client gap {at}..{}", at + (1 << 30) - 2), wanted]);
-    // The stream is given up: nothing more is reported about it, and no gap is too large to count.
+    // The stream has been given up: nothing more is reported about it, and gaps of any size are
+    // counted.
     observer.gap(Side::Client, Duration::ZERO, u64::MAX);
     observer.gap(Side::Client, Duration::ZERO, u64::MAX);
     deliver(&mut observer, Side::Client, Duration::ZERO, &[1, 2, 3]);
-    // The same holds on a plain connection, where any gap may be skipped.
+    // This also happens on a plain connection, where any gap may be skipped.
     let plain = conversation(Service::Auth, false);
     let (mut observer, _) = watch(&KEYS, &plain);
     for _ in 0..2 {
@@ -251,7 +252,7 @@ fn a_gap_that_takes_long_to_skip_ends_a_stream() {
     );
     let ping = ping(Service::Auth).to_bytes().unwrap();
     assert!(deliver(&mut observer, Side::Client, Duration::ZERO, &ping).is_empty());
-    // Offsets of plain streams have a limit too, and nothing overflows beyond it.
+    // Offsets in plain streams have a limit too, and exceeding it causes no overflow.
     let (mut observer, _) = watch(&KEYS, &conversation(Service::File, false));
     for _ in 0..3 {
         observer.gap(Side::Client, Duration::ZERO, u64::MAX);

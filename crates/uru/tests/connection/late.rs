@@ -21,7 +21,7 @@ fn connect_bytes(service: Service) -> usize {
     writer.into_bytes().len()
 }
 
-/// The events of an observer when these bytes of the client's stream are missing.
+/// The events of an observer if these bytes of the client's stream are missing.
 fn watch(
     mut observer: Connection,
     streams: &[Vec<u8>; 2],
@@ -31,7 +31,7 @@ fn watch(
     if !missing.is_empty() {
         observer.gap(Side::Client, NOW, missing.len() as u64);
     }
-    // Setup first, then the rest, since messages usually begin with a segment.
+    // Deliver setup first, then the rest, since messages usually begin with a segment.
     let setup = connect_bytes(Service::Auth).max(missing.end) + 66;
     let first = setup.min(streams[0].len());
     events.extend(deliver(&mut observer, Side::Client, NOW, &streams[0][missing.end..first]));
@@ -46,7 +46,7 @@ fn messages(events: &[String], service: Service) -> Vec<&str> {
     let name = format!(" {}.", service.name());
     let mut lines: Vec<_> =
         events.iter().map(String::as_str).filter(|line| line.contains(&name)).collect();
-    // The order in which the sides are read varies.
+    // Sort by side, because the order in which the sides are read varies.
     lines.sort_by_key(|line| line.starts_with("server"));
     lines
 }
@@ -104,7 +104,7 @@ fn a_late_connection_without_the_right_key_is_reported() {
         assert_eq!(reported, 1, "{events:?}");
         assert!(messages(&events, Service::Game).is_empty());
     }
-    // A capture of only one side, which ends immediately.
+    // A capture that contains only one side and ends right after it.
     let mut observer = Connection::observer(Arc::new(KEYS.clone()));
     observer.gap(Side::Client, NOW, missing.len() as u64);
     let mut events = deliver(&mut observer, Side::Server, NOW, &streams[1]);

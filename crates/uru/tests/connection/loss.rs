@@ -90,7 +90,7 @@ fn talk(service: Service, random: &mut Sampler, number: u32) -> Message<'static>
     }
 }
 
-/// The share of messages reported, out of those captured in full.
+/// The share of completely captured messages that is reported.
 fn share(service: Service, encrypted: bool, segment: usize, seed: u8) -> f64 {
     let now = Duration::ZERO;
     let mut random = Sampler::sized(seed.into(), 3000);

@@ -1,4 +1,5 @@
-//! A client, a server and an observer in virtual time, over a wire that splits the stream anywhere.
+//! A client, a server and an observer in virtual time, over a wire that can split the stream
+//! anywhere.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 

@@ -42,7 +42,7 @@ fn an_observer_resumes_after_a_gap() {
         drain(&mut observer, &mut events);
         observer.receive(Side::Client, Duration::ZERO, &segments[1]);
         drain(&mut observer, &mut events);
-        // The second message is lost, and half of the third one.
+        // The second message and half of the third are lost.
         let lost = segments[2].len() + segments[3].len() / 2;
         observer.gap(Side::Client, Duration::ZERO, lost as u64);
         drain(&mut observer, &mut events);

@@ -1,4 +1,5 @@
-//! A client, a server and an observer in virtual time, over a wire that splits the stream anywhere.
+//! A client, a server and an observer in virtual time, over a wire that can split the stream
+//! anywhere.
 
 use std::sync::Arc;
 use std::time::Duration;

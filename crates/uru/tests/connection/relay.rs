@@ -23,7 +23,7 @@ use crate::ends::{
     plain_start, sample, server_of, small_messages,
 };
 
-/// The relay's keys.
+/// The keys of the relay and its client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Keys {
     /// The client asks for a plain connection.
@@ -267,7 +267,7 @@ fn client_bytes(client: &mut Connection, message: &Message<'_>) -> Vec<u8> {
 
 #[test]
 fn the_ends_continue_over_a_relay_with_the_wrong_keys() {
-    // A shard with the same services and different keys, so the relay can decrypt nothing.
+    // A shard with the same services and different keys, so the relay cannot decrypt anything.
     let client = client_of(Service::Auth, true, Duration::ZERO);
     let relay = relay_of(RelayKeys::Shared(OTHER_KEYS.clone()), Bounds::default());
     let server = server_of(open_config(), Duration::ZERO);
@@ -327,7 +327,7 @@ fn each_side_ends_separately() {
         assert_eq!(lines[0].contains("wanted a whole message, found 3 bytes of one"), torn);
         assert_eq!(relay.poll_transmit(Side::Server).unwrap(), cut);
         assert!(deliver(&mut relay, Side::Client, Duration::ZERO, &ping).is_empty());
-        // The other direction is open.
+        // The other direction is still open.
         let reply = sample(Service::Auth, Side::Server, 3, 1).to_bytes().unwrap();
         assert_eq!(deliver(&mut relay, Side::Server, Duration::ZERO, &reply).len(), 1);
         assert_eq!(relay.poll_transmit(Side::Client).unwrap(), reply);
@@ -373,7 +373,7 @@ fn a_missing_key_closes_the_connection_and_is_named() {
         // The connect packet was forwarded, but the key exchange was not.
         assert_eq!(relay.poll_transmit(Side::Server).unwrap(), streams[0][..51]);
         assert_eq!(relay.transmit(), None);
-        // File connections and plain ones need no key.
+        // File connections and plain connections need no key.
         for service in [Service::File, Service::Auth] {
             let mut relay = relay_of(RelayKeys::Shared(KeyRing::new()), Bounds::default());
             for (side, stream) in Side::BOTH.into_iter().zip(conversation(service, false)) {
@@ -406,7 +406,7 @@ fn a_slow_side_delays_only_its_own_direction() {
     let bounds = Bounds { queued_messages: 4, ..Bounds::default() };
     let mut relay = plain_relay(bounds);
     let pings = pings_of(50);
-    // Four are queued; the fifth is read and waits for room.
+    // Four messages are queued; the fifth is read and waits for room.
     assert_eq!(deliver(&mut relay, Side::Client, Duration::ZERO, &pings).len(), 5);
     assert_eq!(relay.queued_bytes(Side::Server), 4 * length);
     let reply = sample(Service::Auth, Side::Server, 3, 1).to_bytes().unwrap();
@@ -452,7 +452,7 @@ fn a_driver_that_ignores_a_pause_meets_a_limit() {
         "{fault}"
     );
     assert_eq!(closed, "closed: closed because of a fault");
-    // A message that can never fit.
+    // This message can never fit.
     let mut relay = relay_of(RelayKeys::Shared(KeyRing::new()), bounds);
     let streams = conversation(Service::File, false);
     deliver(&mut relay, Side::Client, Duration::ZERO, &streams[0][..43]);
@@ -572,7 +572,7 @@ fn setup_over_a_relay_has_a_deadline() {
     relay.timeout(deadline);
     let wanted = format!("closed: {}", CloseReason::Timeout(Timer::Setup));
     assert_eq!(drain(&mut relay), [wanted]);
-    // Once established, the relay leaves time-outs to the ends.
+    // Once the connection is established, the relay leaves time-outs to the ends.
     let mut relay = relay_of(RelayKeys::Shared(KEYS.clone()), Bounds::default());
     deliver(&mut relay, Side::Client, Duration::ZERO, &plain_start(Service::File));
     assert_eq!(relay.poll_timeout(), None);

@@ -38,7 +38,7 @@ fn unsafe_numbers_are_refused() {
     }
     let mut bytes = start(Service::Auth, &SetupPacket::Connect(long.to_vec().into()));
     assert_eq!(server_fault(open_config(), &bytes), None);
-    // One byte more than a number can have.
+    // This is one byte more than a number can have.
     let at = bytes.len() - 65;
     bytes[at] = 67;
     bytes.push(1);
@@ -213,7 +213,7 @@ fn pings_keep_a_connection_alive_for_a_day() {
     let client = Connection::client(config.into(), [1; 64], Duration::ZERO).unwrap();
     let mut pair = Pair::new(client, server, Conditions::default());
     let mut pongs = 0;
-    // The last ping is due at the end of the day.
+    // Stop just before the end of the day, when another ping would be due.
     let day = Duration::from_secs(24 * 60 * 60) - Duration::from_millis(1);
     pair.run_until(day, |member, event, _| match event {
         Event::Received(received) if member == Member::Client => {
@@ -226,7 +226,7 @@ fn pings_keep_a_connection_alive_for_a_day() {
     assert!(!client.is_closed() && !server.is_closed());
     assert!(client.poll_timeout().is_some() && server.poll_timeout().is_some());
     assert_eq!(pongs, 24 * 60 * 2);
-    // Without the client, the server does not wait forever.
+    // If the client is gone, the server does not wait forever.
     let deadline = server.poll_timeout().unwrap();
     server.timeout(deadline);
     assert!(server.is_closed());

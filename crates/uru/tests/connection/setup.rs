@@ -1,4 +1,4 @@
-//! Setup: early messages, order, splits, and the clients admitted.
+//! Setup: early messages, order, split streams, and the clients admitted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -327,7 +327,7 @@ fn a_client_cannot_connect_to_a_discontinued_service() {
     let config = ClientConfig::new(Service::Auth, key);
     let error = Connection::client(config.into(), [0; 64], Duration::ZERO).unwrap_err().to_string();
     assert!(error.contains("y is 1"), "{error}");
-    // The token of a reconnect is sent unchanged.
+    // The token for reconnecting is sent unchanged.
     let mut config = ClientConfig::new(Service::Auth, None);
     config.connect.data = ConnectData::Auth(TokenData { token: Uuid([9; 16]) });
     let mut client = Connection::client(config.into(), [1; 64], Duration::ZERO).unwrap();

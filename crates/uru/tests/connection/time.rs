@@ -39,7 +39,7 @@ fn a_message_may_take_thirty_seconds() {
     let at = |second: u32| SECOND * second;
     let mut server = established(open_config(), Service::Auth, Duration::ZERO);
     assert_eq!(server.poll_timeout(), Some(at(45)));
-    // In time: a byte a second, the last at 20 s.
+    // In time: one byte per second, the last at 20 s.
     for (second, byte) in (1..).zip(&bytes[..9]) {
         assert!(deliver(&mut server, Side::Client, at(second), &[*byte]).is_empty());
         assert_eq!(server.poll_timeout(), Some(at(31)));
@@ -90,7 +90,7 @@ fn pings_of_every_service_are_returned_unchanged() {
         let request = ping(service).to_bytes().unwrap();
         deliver(&mut server, Side::Client, SECOND, &request);
         assert_eq!(sent(&mut server), request, "{service:?}");
-        // The driver may answer pings itself.
+        // The driver may reply to pings itself.
         let mut server = established(open_config(), service, SECOND);
         deliver(&mut server, Side::Client, SECOND, &request);
         assert_eq!(server.transmit(), None);
@@ -136,7 +136,7 @@ fn the_queue_is_bounded() {
     let error = server.send(&reply).unwrap_err();
     assert_eq!(error, SendError::QueueFull(Error::limit("queued messages", 3, 4)));
     assert_eq!(server.queued_bytes(Side::Client), 3 * length);
-    // Transmitting makes room, and no message was lost or truncated.
+    // Transmitting makes room, and no message is lost or truncated.
     assert_eq!(server.transmit().unwrap(), reply.to_bytes().unwrap());
     server.send(&reply).unwrap();
     assert_eq!(sent(&mut server), reply.to_bytes().unwrap().repeat(3));

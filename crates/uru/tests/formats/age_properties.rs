@@ -85,7 +85,8 @@ proptest! {
         prop_assert!(age.day_length > 0.0);
     }
 
-    /// Messages leave the queue in order, with only voice missing, and the bound is never exceeded.
+    /// Messages leave the queue in order, with only voice messages missing, and the bound is never
+    /// exceeded.
     #[test]
     fn queues_keep_order_and_bound(
         kinds in prop::collection::vec(any::<bool>(), 0..60),
@@ -112,7 +113,7 @@ proptest! {
             prop_assert_eq!(packets.len() - read.len(), usize::try_from(queue.discarded()).unwrap());
             let mut rest = packets.iter();
             for packet in &read {
-                // Every discarded message is voice.
+                // Every discarded message is a voice message.
                 let skipped = rest.by_ref().take_while(|other| *other != packet);
                 for other in skipped {
                     prop_assert_eq!(other.importance(), &Importance::Voice);

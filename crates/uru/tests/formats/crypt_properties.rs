@@ -187,7 +187,7 @@ proptest! {
                 Some(if email { LoginForm::ChallengeSha0 } else { LoginForm::Sha1 })
             );
         }
-        // Equal after truncation or, rarely, equal except for the last unit of P0.
+        // Equal after truncation or, in rare cases, equal except for the last unit of P0.
         if PasswordHashes::new(&name, &other) != hashes {
             let fields = login_fields(&name, &other, client, server);
             let same = PasswordHashes::new(&name, &other).sha0 == hashes.sha0;

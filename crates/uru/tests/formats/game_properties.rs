@@ -98,7 +98,7 @@ macro_rules! formats {
     };
 }
 
-// Values that extend to the end, and objects without a layout, are never incomplete.
+// Values that extend to the end of the input, and objects without a layout, are never incomplete.
 formats! {
     bytes: Bytes16<'_>;
     counted_strings: CountedString<'_>;
@@ -164,7 +164,7 @@ fn every_class_satisfies_the_properties() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// The rules for writers: what is compressed, what is not, and what decodes again.
+    /// The rules for writers: which payloads are compressed, and that all of them decode again.
     #[test]
     fn streams_return_their_payload(length in 0..2000_usize, noise: bool, seed: u64) {
         let mut sampler = Sampler::new(seed);
@@ -243,7 +243,7 @@ proptest! {
         }
     }
 
-    /// Stamping changes the time and the player, wherever they are, and nothing else.
+    /// Stamping changes only the time and the player, wherever they are.
     #[test]
     fn stamps_change_nothing_else(seed: u64, flags: u32, seconds: u32, player: u32) {
         use worldwire_uru::net_message::patch::restamp;
@@ -344,7 +344,7 @@ fn the_compression_of_a_stream_follows_its_json() {
     let made = |json: &Json| Block::from_json(json.into());
     let refused = |json: &Json| made(json).unwrap_err().to_string();
     assert_eq!(bytes_of(&made(&came).unwrap()), block);
-    // Deflated, although that makes it longer.
+    // This one is deflated, although that makes it longer.
     let mut json = came.clone();
     json["sdl"]["$hex"] = "0102030405".into();
     let short = made(&json).unwrap();
@@ -353,7 +353,7 @@ fn the_compression_of_a_stream_follows_its_json() {
     assert_eq!(short.payload(&mut inflater, &Limits::DEFAULT).unwrap(), [1, 2, 3, 4, 5]);
     json["sdl"]["$hex"] = "01".into();
     assert_eq!(refused(&json), "wanted at least 2 bytes to compress, found 1");
-    // No longer deflated, so the deflated data cannot be kept.
+    // This one is no longer deflated, so the deflated data cannot be kept.
     for other in [Compression::None, Compression::Failed, Compression::Dont] {
         let mut json = came.clone();
         json["compression"] = other.0.into();
@@ -363,12 +363,12 @@ fn the_compression_of_a_stream_follows_its_json() {
         let plain = made(&json).unwrap();
         assert_eq!(plain.compression(), other);
         assert_eq!((plain.as_bytes(), plain.uncompressed_length()), (&[7; 700][..], 700));
-        // The other way round.
+        // Conversely, plain data can be deflated again.
         json["compression"] = "Zlib".into();
         let again = made(&json).unwrap();
         assert_eq!((again.compression(), again.uncompressed_length()), (Compression::Zlib, 700));
     }
-    // A length that matches nothing and data that does not inflate.
+    // A length that matches neither data nor payload, and data that does not inflate.
     let mut json = came.clone();
     json["uncompressedLength"] = 699.into();
     assert_eq!(refused(&json), "uncompressedLength: wanted 700, found 699");

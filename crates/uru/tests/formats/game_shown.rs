@@ -18,7 +18,7 @@ fn shown(hex: &str) -> String {
     write_tree(&tree, TextStyle { ranges: true, ..TextStyle::default() }, &mut out);
     let mut json = String::new();
     write_children(Value::Record, tree.roots(), Style { safe: true }, &mut json);
-    // One field per line, so that differences are easy to read.
+    // Write one field per line, so that differences are easy to read.
     out + &json.replace(",\"", ",\n\"")
 }
 

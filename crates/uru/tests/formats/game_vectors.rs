@@ -43,7 +43,7 @@ fn shown(error: impl ToString) -> String {
 }
 
 /// Decodes the bytes with and without a trace, compares the tree with the expected one, encodes
-/// from the value and from JSON, and compares the bytes.
+/// both the value and its JSON, and compares the bytes.
 fn all_ways<'d, F: Field<'d>>(
     bytes: &'d [u8],
     compare: impl FnOnce(NodeRef<'_, '_>) -> Outcome,
@@ -305,7 +305,8 @@ fn primitive(case: &Json) -> Outcome {
                     ensure(text.to_text() == wanted, "another text")?;
                     ensure(!text.crashes_client(), "a text that ends the client")
                 }
-                // Written as inverted, although the client's reader does not distinguish the two.
+                // The text is written as inverted, although the client's reader cannot distinguish
+                // the two.
                 None => {
                     ensure(fields["wire_bytes_inverted_on_write"] == *text.to_text(), "another")?;
                     let stored = hex(fields, "reference_reader_yields_hex")?;

@@ -15,12 +15,12 @@ mod sdl_states;
 mod sdl_vectors;
 mod shown;
 
-/// A `plNetMsgGameMessage` with this payload, uncompressed.
+/// A `plNetMsgGameMessage` with this payload, not compressed.
 fn game_message(payload: &[u8]) -> Vec<u8> {
     let mut message = vec![0x6b, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     message.extend(u32::try_from(payload.len()).unwrap_or_default().to_le_bytes());
     message.extend(payload);
-    // No delivery time.
+    // There is no delivery time.
     message.push(0);
     message
 }

@@ -186,7 +186,7 @@ fn check_arbitrary(format: &impl Format, bytes: &[u8]) {
     }
 }
 
-/// A mutation: what to do, where, and with which bytes.
+/// A mutation: the kind of change, its position, and the bytes to use.
 #[derive(Clone, Debug)]
 enum Change {
     Flip(prop::sample::Index, u8),
@@ -305,7 +305,7 @@ proptest! {
         check_arbitrary(&Spoken(service, side), &[head, tail].concat());
     }
 
-    /// Valid JSON encodes, and encoded messages decode.
+    /// Valid JSON can be encoded, and encoded messages can be decoded.
     #[test]
     fn an_invalid_json_field_is_only_an_error(
         message in any_message(),
@@ -364,7 +364,7 @@ fn format_holds<F: Family>(seed: u64, changes: &[Change], whole_only: bool) {
     }
 }
 
-/// As for messages, except that decoded values need not be in canonical form.
+/// The same properties as for messages, except that decoded values need not be in canonical form.
 fn check_arbitrary_format<F: Family>(bytes: &[u8]) {
     let format = Alone::<F>(core::marker::PhantomData);
     let mut plain = Reader::new(bytes);
@@ -441,7 +441,7 @@ formats! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Any text a safe string can hold survives, in every encoding.
+    /// Any text that a safe string can hold survives, in every encoding.
     #[test]
     fn safe_strings_preserve_their_text(text in "\\PC{0,40}", head in 0..16_u16, skipped: u16) {
         let made = SafeString::from(&*text);
@@ -452,7 +452,8 @@ proptest! {
             prop_assert_eq!(read.to_text(), &*text);
         }
         prop_assert_eq!(bytes_of(&read).unwrap(), &bytes[..]);
-        // The other encodings: marked, and that of 2003 with two meaningless bytes.
+        // The other encodings: the one with a marked count, and that of 2003 with two meaningless
+        // bytes.
         let count = u16::from_le_bytes([bytes[0], bytes[1]]) & 0xfff;
         let mut other = (head << 12 | count).to_le_bytes().to_vec();
         if head == 0 {
@@ -535,7 +536,7 @@ fn error_text(service: Service, side: Side, bytes: &[u8]) -> String {
 
 #[test]
 fn announced_sizes_do_not_allocate() {
-    // The largest possible counts with hardly any bytes after them: refused or merely incomplete.
+    // The largest possible counts, followed by hardly any bytes, are refused or merely incomplete.
     let refs = [&[29, 0], &[0; 8][..], &0x0010_0000_u32.to_le_bytes(), &[1; 40]].concat();
     let shown = error_text(Service::Auth, Side::Server, &refs);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Descriptors and blobs of real shards, which are not part of the project.
+//! Descriptors and blobs from real shards; they are not part of the project.
 //!
 //! `WORLDWIRE_URU_SDL` names a directory. All `.sdl` files below it are read, and those in the same
 //! directory form a set. All `.blob` files are decoded with the descriptors in their directory;

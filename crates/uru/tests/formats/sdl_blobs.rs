@@ -143,7 +143,7 @@ fn nesting_of_records_is_limited() {
     assert_eq!(all_of(&set, &deepest).to_bytes().unwrap(), deepest);
     let error = Blob::decode(&set, &mut Reader::new(&nested(17))).unwrap_err();
     assert!(error.to_string().ends_with("wanted at most 16 (nested records), found 17"), "{error}");
-    // A list may claim any length up to the limit, because unset elements take no memory.
+    // A list may declare any length up to the limit, because unset elements take no memory.
     let mut long = blob(&set, "fhTree", 1, json!({})).to_bytes().unwrap();
     long.truncate(long.len() - 1);
     long.extend([1, 0, 0, 0x0e, 0x27, 0, 0, 0]);
@@ -205,8 +205,8 @@ fn json_that_no_blob_can_express_is_refused() {
     }
 }
 
-/// Each type accepts the values its bytes can express, and errors state the range. Booleans are
-/// bytes, and values other than 0 and 1 are kept.
+/// Each type accepts the values that its bytes can express, and errors state the range. Booleans
+/// are bytes, and values other than 0 and 1 are kept.
 #[test]
 fn json_of_each_type_has_a_range() {
     let text = "STATEDESC all { VERSION 1 VAR BOOL b[1] VAR BYTE y[1] VAR SHORT s[1] VAR INT i[1] \
@@ -261,7 +261,7 @@ fn records_omitted_by_dirtsand_are_reported() {
     let mut bytes = blob(&set, "fhWardrobe", 1, json!({})).to_bytes().unwrap();
     let head = bytes.len() - 2;
     bytes.truncate(head);
-    // Both records of shoes are counted but absent; that of hat is present.
+    // Both records of shoes are counted but absent; the record of the hat is present.
     bytes.extend([0, 2, 1, 0, 0, 1, 0, 0, 6, 0, 0, 2, 0, 0, 2]);
     let error = Blob::decode(&set, &mut Reader::new(&bytes)).unwrap_err();
     insta::assert_snapshot!(error, @"variables.shoes.elements[0].recordFlags at byte 34: wanted 2 bytes, found 0; 2 records of nested elements are missing, as in blobs that dirtsand damaged: the remaining ones cannot be assigned to elements");

@@ -134,7 +134,7 @@ proptest! {
                 let name = change.path.split(['[', '.']).next().unwrap();
                 prop_assert!(named.iter().any(|one| one == name), "{change}");
             }
-            // Applying it again changes nothing, and the state fits into a blob.
+            // Applying the update again changes nothing, and the state fits into a blob.
             let mut again = after.clone();
             again.apply(&update, rule, &now()).unwrap();
             prop_assert_eq!(&again, &after);

@@ -1,4 +1,4 @@
-//! States: updates by all implementations, upgrades, comparisons, and the database.
+//! States: updates by the rules of each implementation, upgrades, comparisons, and the database.
 
 use worldwire_core::json::{Json, json};
 use worldwire_uru::schema::Descriptors;
@@ -328,7 +328,7 @@ fn the_state_of_an_age_is_merged_by_time() {
             "fhMotto": {"flags": [], "value": "mine"}, "fhSky": stamped(json!([1, 1, 1]), 10),
         }),
     ));
-    // The settings follow an older version of the descriptor.
+    // These settings follow an older version of the descriptor.
     let shard = ObjectState::of(&blob(
         &set,
         "Fernhollow",

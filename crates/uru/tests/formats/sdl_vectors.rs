@@ -144,7 +144,7 @@ fn descriptor(set: &Descriptors, case: &Json) -> Outcome {
     for (wanted, variable) in wanted.iter().zip(variables) {
         let mut found = described(variable);
         found["variable_length"] = json!(variable.count().is_none());
-        // The vectors only state the value if the text declares a default.
+        // The vectors state the value only if the text declares a default.
         let stated = variable.default().is_some();
         let first = state.scalar(variable.name()).filter(|_| stated);
         found["default_value"] = first.as_ref().map_or(Json::Null, scalar);
@@ -188,7 +188,7 @@ fn variables(shape: Shape<'_>, record: &StateRecord<'_>) -> Json {
     Json::Object(all)
 }
 
-/// Decodes with and without a trace, and encodes from the value and from JSON.
+/// Decodes with and without a trace, and encodes both the value and its JSON.
 fn all_ways<'d>(set: &Descriptors, bytes: &'d [u8]) -> Result<Blob<'d>, String> {
     let mut plain = Reader::new(bytes);
     let blob = Blob::decode(set, &mut plain).map_err(shown)?;
@@ -259,7 +259,7 @@ fn update(set: &Descriptors, case: &Json) -> Outcome {
     let mut ours = ObjectState::of(&base);
     ours.apply(&update, MergePolicy::OURS, &now).map_err(|error| error.to_string())?;
     equal("after", &case["expect_after"], &state(ours.view()))?;
-    // Starting from an empty state, a client's rules yield the same values.
+    // Applied to an empty state, a client's rules yield the same values.
     let mut client = ObjectState::new(base.descriptor.clone());
     for blob in [&base, &update] {
         client.apply(blob, MergePolicy::CLIENT, &now).map_err(|error| error.to_string())?;

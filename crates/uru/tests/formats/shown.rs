@@ -29,7 +29,7 @@ fn both(tree: &Tree<'_>) -> String {
     write_tree(tree, TextStyle { ranges: true, ..TextStyle::default() }, &mut out);
     let mut json = String::new();
     write_children(Value::Record, tree.roots(), Style { safe: true }, &mut json);
-    // One field per line, so that differences are easy to read.
+    // Write one field per line, so that differences are easy to read.
     out + &json.replace(",\"", ",\n\"")
 }
 

@@ -1,4 +1,4 @@
-//! What a client receives, with a check that it would survive each message.
+//! The messages that a client receives, with a check that it would survive each of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use worldwire_uru::games::message::marker::server::ServerMessage as Marker;
 use worldwire_uru::games::message::var_sync::server::ServerMessage as VarSync;
 use worldwire_uru::games::{GameBody, GameHeader, GameMessage, GameText, GameType, text_fault};
 
-/// What a client received.
+/// A message that a client received.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Got {
     pub(crate) trans_id: u32,

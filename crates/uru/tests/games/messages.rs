@@ -84,7 +84,7 @@ fn fields(node: NodeRef<'_, '_>, wanted: &Json) -> Outcome {
                 let data = node.child("createData").ok_or("no createData")?;
                 fields(data, wanted)
             }
-            // The same bytes as `params`.
+            // The bytes must be the same as in `params`.
             "data_hex" => Ok(()),
             _ => {
                 let name = camel(key);
@@ -124,7 +124,7 @@ fn every_message_has_a_vector() {
     }
 }
 
-/// A message of a game whose type is not known shows its header and survives.
+/// A message of a game whose type is not known shows its header and is kept unchanged.
 #[test]
 fn messages_of_unknown_games_keep_their_bytes() {
     let hit = [4, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 17, 0, 0, 0, 3];
@@ -142,7 +142,7 @@ fn messages_of_unknown_games_keep_their_bytes() {
     });
     assert_eq!(found, wanted);
     assert_eq!(GameMessage::from_json(Side::Client, &found).unwrap().to_bytes().unwrap(), hit);
-    // Messages that every game has do not need the type.
+    // Messages common to all games do not need the type.
     let left = [1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0];
     let decoded = GameMessage::decode(None, Side::Server, &mut Reader::new(&left)).unwrap();
     assert_eq!(decoded.body.name(), Some("PlayerLeft"));
@@ -193,7 +193,8 @@ fn errors_name_field_and_offset() {
 }
 
 proptest! {
-    /// Every message decodes to what was encoded, survives JSON, and fails to decode if truncated.
+    /// Every encoded message decodes to the same message, survives conversion to JSON, and fails to
+    /// decode if truncated.
     #[test]
     fn every_message_round_trips(seed: u64) {
         let scopes = [GameScope::Manager, GameScope::Unknown].into_iter();

@@ -1,4 +1,4 @@
-//! The malformed inputs of the conformance vectors: what a server must refuse.
+//! The malformed inputs in the conformance vectors, which a server must refuse.
 
 use worldwire_core::json::Json;
 use worldwire_core::testing::{Case, hex, run_vectors};

@@ -1,4 +1,4 @@
-//! What clients send to the game manager.
+//! Messages that clients send to the game manager.
 
 use worldwire_core::Side;
 use worldwire_core::json::{Json, json};

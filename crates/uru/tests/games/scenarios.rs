@@ -1,4 +1,4 @@
-//! The scenarios of the conformance vectors: exactly what a server must send.
+//! The scenarios of the conformance vectors: exactly the messages that a server must send.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ fn every_scenario_runs() {
         let id = case["id"].as_str().unwrap_or("?");
         let mut world = World::new();
         if id == "ttt-win" {
-            // The first member starts.
+            // The first member starts the game.
             world.fix_random();
         }
         let mut scene = Scene { world, bound: BTreeMap::new(), types: BTreeMap::new() };
@@ -218,7 +218,7 @@ impl Scene {
         Ok(shown)
     }
 
-    /// Whether a value is the expected one. A name gets its value at its first use.
+    /// Whether a value is the expected one. A name receives its value when it is first used.
     fn same(&mut self, what: &str, wanted: &Json, found: &Json) -> Outcome {
         let name = wanted.as_str().filter(|it| it.starts_with('$'));
         let wanted = match (name, wanted.as_str()) {

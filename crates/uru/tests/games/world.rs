@@ -22,7 +22,7 @@ pub(crate) const PLAYERS: [u32; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 /// The maximum length of a list of operations.
 pub(crate) const OPERATIONS: usize = 220;
 
-/// How many lists of operations the model is compared with.
+/// The number of lists of operations with which the model is compared.
 pub(crate) fn rounds() -> u32 {
     300
 }
@@ -129,7 +129,7 @@ impl World {
 
     /// Ends all games without any message, after the store has answered this many of a player's
     /// messages to a game, and has carried out one more. Returns the answers that the player has
-    /// received.
+    /// received by then.
     pub(crate) fn kill(&mut self, player: u32, burst: &[Vec<u8>], answers: usize) -> Vec<Got> {
         self.holds_store = true;
         burst.iter().for_each(|bytes| self.send_bytes(player, bytes));
@@ -147,7 +147,7 @@ impl World {
         got
     }
 
-    /// Lets the next check take place.
+    /// Called before each check; not needed in this world.
     pub(crate) fn look(&self) {}
 
     /// A list of operations that this world can run.
@@ -155,18 +155,18 @@ impl World {
         operations
     }
 
-    /// Checks that exactly these games run, by ID, with these members.
+    /// Checks that exactly these games are running, by ID, with these members.
     pub(crate) fn runs(&self, games: &[(u32, Vec<u32>)]) {
         let running: Vec<_> = self.games.games().map(|it| (it.0, it.2.to_vec())).collect();
         assert_eq!(running, games);
     }
 
-    /// Lets the clock run past timers; this world knows their times itself.
+    /// Advances the clock past timers; this world knows their times itself.
     pub(crate) fn advance_over(&mut self, milliseconds: u64, _: &[u64]) {
         self.advance(milliseconds);
     }
 
-    /// Lets the clock run.
+    /// Advances the clock.
     pub(crate) fn advance(&mut self, milliseconds: u64) {
         let end = self.now + Duration::from_millis(milliseconds);
         for _ in 0..1_000 {
@@ -222,7 +222,7 @@ impl World {
         self.mailboxes.get_mut(&player).map(Mailbox::take).unwrap_or_default()
     }
 
-    /// The names of what a player has received since the last call.
+    /// The names of the messages that a player has received since the last call.
     pub(crate) fn names(&mut self, player: u32) -> Vec<&'static str> {
         self.take(player).iter().map(Got::name).collect()
     }

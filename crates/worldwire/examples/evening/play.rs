@@ -75,8 +75,8 @@ pub(crate) fn evening(
     let level = format!("    <m_level>{CHOSEN}</m_level>");
     check(lines == [(&*level, "    <m_level>99</m_level>")], &format!("{lines:?}"))?;
 
-    // Does the same through a directory of encoded objects, to which only the changed one is
-    // written.
+    // Makes the same change through a directory of encoded objects, to which only the changed
+    // object is written.
     let told = run(&["ki", "op", "encode", "root", "-o", "back", "--types", "types.json"])?;
     check(told == format!("~ {chosen}\n"), &format!("one object was encoded:\n{told}"))?;
     let told = run(&["ki", "wad", "update", "Root.wad", "--from", "back", "-o", "Root.2.wad"])?;

@@ -17,7 +17,7 @@ use worldwire_ki::schema::{Mode, Protocols};
 
 use super::{DAY, Outcome, Tape, ki_objects};
 
-/// Messages that no game has, so that `--data` has something to add.
+/// Messages that do not exist in any game, so that `--data` has something to add.
 const MADE_UP: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <!-- Made by this project. -->
 <MadeUpMessages>

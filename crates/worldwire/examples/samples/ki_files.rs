@@ -12,7 +12,7 @@ use worldwire_ki::string_id;
 
 use super::Outcome;
 
-/// Zones that no game has.
+/// Zones that do not exist in any game.
 const ZONES: [&str; 4] = ["MadeUp/MU_Hub", "MadeUp/MU_Meadow", "MadeUp/MU_Cave", "Other/OT_Hub"];
 
 pub(super) fn write(folder: &Path) -> Outcome<()> {

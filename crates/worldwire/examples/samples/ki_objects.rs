@@ -1,4 +1,4 @@
-//! Game objects of classes that no game has.
+//! Game objects of classes that do not exist in any game.
 
 use std::path::Path;
 

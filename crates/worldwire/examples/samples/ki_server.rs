@@ -300,7 +300,7 @@ impl Stage {
         self.hang_up(guest)
     }
 
-    /// The game's program waits in the queue, creates a character and selects it. Meanwhile, its
+    /// The game client waits in the queue, creates a character and selects it. Meanwhile, its
     /// session becomes stale.
     fn game(&mut self) -> Outcome<()> {
         let mut guest = self.connect()?;
@@ -330,7 +330,7 @@ impl Stage {
         self.hang_up(guest)
     }
 
-    /// The game's program enters the zone, where its player leaves it idle.
+    /// The game client enters the zone, where the player leaves it idle.
     fn zone(&mut self) -> Outcome<()> {
         let mut guest = self.connect()?;
         let zone = KiConfig::default().zone;

@@ -1,4 +1,5 @@
-//! Writes the captures in `samples/`: our client and server machines, joined by generated packets.
+//! Writes the captures in `samples/`: our client and server state machines, connected by generated
+//! packets.
 //!
 //! `cargo run -p worldwire --example samples` regenerates them; the bytes are always the same.
 

@@ -93,7 +93,7 @@ impl Stage {
         }
     }
 
-    /// Lets time pass and sends what falls due: acknowledgements and pings.
+    /// Lets time pass and sends acknowledgements and pings that are due.
     fn wait(&mut self, time: Duration) -> Outcome<()> {
         let end = self.tape.clock + time;
         self.exchange()?;
@@ -157,7 +157,7 @@ impl Stage {
         named(class.updates().order(view).ok_or("it has no updates")?, values)
     }
 
-    /// The client says hello and is shown the world and its own character.
+    /// The client sends its hello and is shown the world and its own character.
     fn enter(&mut self) -> Outcome<()> {
         self.exchange()?;
         self.wait(Duration::from_millis(20))?;

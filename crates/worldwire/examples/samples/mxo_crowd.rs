@@ -44,7 +44,7 @@ pause = 1.0
 ";
 
 const TICK: Duration = Duration::from_millis(250);
-/// The number of datagrams in a thousand that never arrive, in each direction.
+/// The number of datagrams per thousand that never arrive, in each direction.
 const LOSS: u64 = 150;
 
 /// Writes the sample and its key.

@@ -29,7 +29,7 @@ use worldwire_mxo::types::{Array, List8, Padded, Str};
 
 use super::{DAY, Outcome, Tape};
 
-/// Keys made from fixed seeds, for tests only.
+/// Keys generated from fixed seeds, for tests only.
 const KEYS: &str = include_str!("../../../../vectors/mxo-login/keys.json");
 const ACCOUNT: &str = "merle";
 const PASSWORD: &str = "white rabbit";
@@ -97,7 +97,7 @@ impl Talk {
         Ok(Self { ends, wire })
     }
 
-    /// Carries queued bytes to the other end, until nothing is queued.
+    /// Carries queued bytes to the other end until nothing is queued.
     fn exchange(
         &mut self,
         tape: &mut Tape,
@@ -347,7 +347,7 @@ impl Game {
         Ok(self.ends[1].send(&message.into().encode()?)?)
     }
 
-    /// Carries everything that is queued, and the acknowledgements, which come later.
+    /// Carries everything that is queued, and the acknowledgements, which are sent later.
     fn exchange(&mut self, tape: &mut Tape) -> Outcome<()> {
         for _ in 0..2 {
             self.ends.iter_mut().for_each(|end| end.timeout(tape.clock));

@@ -1,5 +1,5 @@
-//! A TERA player logs in, chats and fights; with the definitions and the map that are needed to
-//! decode this.
+//! A TERA player logs in, chats and fights. The definitions and the map needed to decode the
+//! capture are also written.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
@@ -18,7 +18,7 @@ use worldwire_tera::message::HeaderForm;
 
 use super::{Outcome, Tape};
 
-/// The build that the client claims to be. No game has this number.
+/// The client's build number. No real build has this number.
 const REVISION: u32 = 999_001;
 
 /// Everything that `--data samples/tera` finds. The layouts and opcodes are generated; the names
@@ -213,7 +213,7 @@ impl Stage {
             });
             self.say(Side::Client, "C_START_SKILL", &skill)?;
         }
-        // An opcode that the map does not have, but that can be identified.
+        // An opcode that the map does not contain but that can be identified.
         for count in 1..=3 {
             let member = |index: u32| {
                 let name = ["Elin", "Baraka", "Popori"][index as usize];
@@ -224,7 +224,7 @@ impl Stage {
             let list = json!({ "members": members, "leaderPlayerId": 1_000 });
             self.unnamed(51_042, "S_PARTY_MEMBER_LIST", &list)?;
         }
-        // A name that has no definition.
+        // A name without a definition.
         let opcode = 60_211_u16;
         let mut weather = vec![8, 0];
         weather.extend_from_slice(&opcode.to_le_bytes());
@@ -233,7 +233,7 @@ impl Stage {
         self.exchange()
     }
 
-    /// Sends a message with an opcode that no map has.
+    /// Sends a message with an opcode that no map contains.
     fn unnamed(&mut self, opcode: u16, name: &str, fields: &Json) -> Outcome<()> {
         let packets = self.definitions.part::<TeraDefinitions>().packets(Some(REVISION));
         let definition = packets.versions(name).last().ok_or("no such definition")?;

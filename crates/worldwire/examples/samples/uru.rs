@@ -65,7 +65,7 @@ pub(super) fn state(descriptors: &Descriptors, json: &str) -> Outcome<Vec<u8>> {
     Ok(Blob::from_json(descriptors, &serde_json::from_str(json)?)?.to_bytes()?)
 }
 
-/// The state of an age as a server kept it under version 2 of its descriptor.
+/// The state of an age as stored by a server under version 2 of its descriptor.
 const EARLIER_STATE: &str = r#"{
     "flags": ["AddedVarLengthIO"], "descriptor": "Fernhollow", "version": 2, "variables": {
         "fhGateOpen": {"hint": "", "flags": ["HasTimeStamp", "Dirty"],

@@ -25,7 +25,7 @@ use super::{Outcome, Tape};
 
 /// The second player.
 const OTHER: u32 = 10_200;
-/// How long the signs of the door are shown before it spins.
+/// How long the door's signs are shown before it spins.
 const SHOWN: Duration = Duration::from_secs(15);
 /// How long the door stays open after that.
 const OPEN: Duration = Duration::from_secs(60);

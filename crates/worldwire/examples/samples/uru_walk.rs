@@ -28,7 +28,7 @@ use super::{Outcome, Tape};
 const JOURNAL: u32 = PLAYER + 3;
 /// The number of the age's host on the game server.
 const HOST: u32 = 8;
-/// How long a walk lasts, in steps of a second.
+/// The length of a walk, in steps of one second.
 const STEPS: u16 = 60;
 
 /// Writes `uru-walk.pcapng`.

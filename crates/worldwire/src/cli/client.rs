@@ -23,7 +23,7 @@ pub(crate) enum ClientCommand {
     /// Log in to a KI login server, manage characters, or generate load
     #[command(after_help = "\
 Steps, separated by +:
-  ping                      check that the server answers
+  ping                      check that the server responds
   login                     log in with --account and the password
   token USER CK2            use the result of another login, as in -U or from `ki account token`
   validate                  reconnect with the login's result and wait to be admitted
@@ -75,7 +75,7 @@ Emotes:
 Without --account, the client enters an open world. It receives views of everything near its character
 and walks around for the number of seconds that --seconds specifies. If its connection ends, it prints
 the reason and reconnects. With --compare, it asks the server's status page what it should see: once the
-world has settled, its views must match the answer, even on a bad network. --loss, --delay, --reorder and
+world has settled, its views must match the response, even on a bad network. --loss, --delay, --reorder and
 --duplicate simulate a bad network in both directions.
 
 Examples:
@@ -149,7 +149,7 @@ pub(crate) struct ClientUru {
     /// Product, for shards other than Myst Online: Uru Live
     #[arg(long, value_name = "UUID")]
     pub(crate) product: Option<String>,
-    /// Time limit for each answer from the server
+    /// Time limit for each reply from the server
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) patience: u64,
     /// If the shard's keys are unknown, log in without encryption, even to a shard on another
@@ -209,7 +209,7 @@ pub(crate) struct ClientMxo {
     /// Share of datagrams to duplicate
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
     pub(crate) duplicate: f64,
-    /// Share of datagrams to deliver late, by up to four times the delay or 50 ms, whichever is more
+    /// Share of datagrams to deliver late, by up to four times the delay or 50 ms, whichever is longer
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
     pub(crate) reorder: f64,
     /// Delay of all datagrams
@@ -226,7 +226,7 @@ pub(crate) struct ClientMxo {
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, require_equals = true,
         default_missing_value = "")]
     pub(crate) compare: Option<String>,
-    /// Time limit for the world to settle and for each answer from the server
+    /// Time limit for the world to settle and for each reply from the server
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) patience: u64,
 }

@@ -227,7 +227,7 @@ pub(crate) struct ClientKi {
     /// Run the steps with this many clients concurrently and print the elapsed time
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub(crate) count: Option<u32>,
-    /// Time limit for each answer from the server
+    /// Time limit for each reply from the server
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub(crate) patience: u64,
 }

@@ -1,4 +1,4 @@
-//! Operators' requests to the server in a directory, whether it is running or not.
+//! Operators' requests to the server of a directory, whether it is running or not.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -50,7 +50,7 @@ pub(crate) fn print_lines(values: &[Json]) -> Result<(), Failure> {
     print(&out)
 }
 
-/// What is lost with an account: the account, and the players or characters in it.
+/// What is lost when an account is deleted: the account, and the players or characters in it.
 pub(crate) fn loss(name: &str, accounts: &[Json], what: &str) -> Option<String> {
     let is_named = |account: &&Json| {
         account["name"].as_str().is_some_and(|own| own.to_lowercase() == name.to_lowercase())

@@ -19,10 +19,10 @@ use crate::output::{Failure, Output, complain, counted, say};
 
 /// Reads a capture, passes every item to `show` and the result to `write`, in the order of the
 /// capture and as soon as packets arrive. Returns true if the input itself had no problems; the
-/// dissection counts those of conversations.
+/// dissection counts the problems of conversations.
 ///
-/// Ctrl-C ends a live capture normally. Before the end of a file, it is an error,
-/// [`Failure::Interrupted`], because a summary of part of a capture would be wrong.
+/// Ctrl-C ends a live capture normally. While a file is being read, it is an error
+/// ([`Failure::Interrupted`]), because a summary of part of a capture would be wrong.
 pub(crate) fn read<S: Sink>(
     arguments: &Capture,
     common: &Common,
@@ -47,14 +47,14 @@ pub(crate) struct Extras {
 }
 
 /// Starts the reader threads: the requested number or, for 0, one per core. This thread is one of
-/// them, so a single thread never waits and keeps its caches.
+/// them, so with one thread, nothing waits for another and caches stay warm.
 pub(crate) fn start_threads(count: usize) {
     let threads = rayon::ThreadPoolBuilder::new().num_threads(count).use_current_thread();
     // Fails only if the threads are already running.
     let _ = threads.build_global();
 }
 
-/// Like [`read`], with extras.
+/// Like [`read`], with additional options.
 pub(crate) fn read_with<S: Sink>(
     arguments: &Capture,
     common: &Common,
@@ -259,9 +259,9 @@ pub(crate) fn output(arguments: &Capture, target: &Target) -> Result<Output, Fai
     if is_live(arguments) { Output::open_growing(target) } else { Output::open(target) }
 }
 
-/// Reports packets that belong to no conversation, and conversations whose beginning is missing.
-/// Returns true if the capture itself is to blame: an unknown link type, broken blocks, or a late
-/// start.
+/// Reports packets that do not belong to any conversation, and conversations whose beginning is
+/// missing. Returns true if the capture itself is to blame: an unknown link type, broken blocks, or
+/// a late start.
 fn account(dissection: &Dissection, doubts: &Doubts, subject: &str, common: &Common) -> bool {
     use worldwire_capture::Unusable::{Block, Interface, Link};
     let packets = |count: u64| counted(count, "packet");
@@ -297,11 +297,11 @@ fn account(dissection: &Dissection, doubts: &Doubts, subject: &str, common: &Com
 struct Doubts {
     /// Whether a recognised conversation has a gap.
     is_torn: bool,
-    /// How many unrecognised conversations lack their beginning.
+    /// The number of unrecognised conversations whose beginning is missing.
     late: usize,
     /// Whether one of them has a gap.
     has_gap: bool,
-    /// The first of them, by number.
+    /// The lowest numbers among them.
     first: BTreeMap<u64, [SocketAddr; 2]>,
 }
 
@@ -349,7 +349,7 @@ fn account_late(dissection: &Dissection, doubts: &Doubts, common: &Common) -> bo
 /// The conversation with this number.
 ///
 /// # Errors
-/// If the number is out of range; the error states how many conversations there are.
+/// If the number is out of range. The error states how many conversations there are.
 pub(crate) fn conversation(dissection: &Dissection, stream: u64) -> Result<&Overview, Failure> {
     let mut overviews = dissection.overviews().into_iter();
     overviews
@@ -373,7 +373,7 @@ pub(crate) fn no_conversation(stream: u64, count: u64) -> Failure {
 
 /// A progress bar for large files.
 fn progress(arguments: &Capture, common: &Common) -> ProgressBar {
-    /// Smaller captures are read before a bar would be noticed.
+    /// Smaller captures are read before anyone would notice a bar.
     const WORTH_A_BAR: u64 = 64 << 20;
     let size = |file| std::fs::metadata(file).map_or(0, |file| file.len());
     let size = arguments.files().map(size).sum();

@@ -24,7 +24,7 @@ pub(crate) fn confirm(confirmation: Confirmation, loss: &str) -> Result<(), Fail
     }
 }
 
-/// Whether the next line agrees. An empty line, or the end of the input, does not.
+/// Whether the next line is a "yes". An empty line or the end of the input is a "no".
 fn is_yes(answers: &mut impl BufRead) -> io::Result<bool> {
     let mut line = String::new();
     answers.read_line(&mut line)?;

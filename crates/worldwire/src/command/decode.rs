@@ -78,7 +78,7 @@ fn show(
     }
     match tree.error() {
         None if remarks.iter().any(|remark| remark.is_problem) => Err(Failure::Input),
-        // A codec's own remarks say whether opaque fields are a problem.
+        // A codec's own remarks state whether opaque fields are a problem.
         None if remarks.is_empty() && !tree.remarks().is_empty() => Err(Failure::Input),
         None => Ok(()),
         Some(error) => {

@@ -35,7 +35,8 @@ impl Dialogue {
         time: TimeForm,
         width: Option<usize>,
     ) -> Result<Self, Failure> {
-        // The time and the indentation precede the line, instead of the conversation's number.
+        // The line is preceded by the time and the indentation instead of the conversation's
+        // number.
         let width = width.map(|width| width.saturating_sub(INDENT.len() + 4));
         let form = if is_full { TextForm::Fields } else { TextForm::Info { width } };
         let style = TextStyle { colour: false, ..TextStyle::default() };

@@ -57,7 +57,8 @@ pub(crate) fn run(arguments: &Encode, common: &Common) -> Result<(), Failure> {
     write_all(&arguments.target, &encoded.bytes)
 }
 
-/// The file of lines, which may be given in the position of the codec instead of after `--lines`.
+/// The file of lines, which may be given as the first argument, in place of a codec, instead of
+/// after `--lines`.
 fn lines_of<'p>(word: Option<&'p str>, lines: &'p Path) -> Result<&'p Path, Failure> {
     let Some(word) = word else { return Ok(lines) };
     let path = Path::new(word);
@@ -107,7 +108,7 @@ fn one(
     if codec.name == "tera.packet" {
         said.extend(options.definitions.part::<TeraDefinitions>().remarks_to_encode(&json));
     }
-    // A dissection line has keys that no codec uses.
+    // A line of a dissection has keys that no codec uses.
     let is_line = ["family", "name", "stream"].iter().all(|key| json.get(key).is_some());
     codec.encode(json, options).map_err(|error| {
         let hint = if is_line { "; for lines of `dissect --json`, use --lines" } else { "" };

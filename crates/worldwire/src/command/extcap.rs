@@ -110,7 +110,7 @@ fn capture(arguments: &Extcap, interface: &str, common: &Common) -> Result<(), F
     let selection = Selection { stream: None, filter: None };
     // Wireshark shows whatever is on standard error as an error.
     let common = &Common { quiet: true, settings: common.settings.clone(), ..Common::default() };
-    // Comments report what cannot be read; the capture itself has not failed.
+    // Comments in the packets report unreadable data; the capture itself has not failed.
     pcapng::write(&capture, common, definitions, &selection, output, false).map(drop)
 }
 

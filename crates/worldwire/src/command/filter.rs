@@ -11,7 +11,7 @@ pub(crate) fn run(arguments: &FilterArguments, common: &Common) -> Result<(), Fa
     let Some(text) = &arguments.filter else { return print(FILTERS) };
     let definitions = definitions::load(&arguments.data, common)?;
     let filter = Filter::parse(text).map_err(|error| {
-        // The lines that follow show the place.
+        // The following lines show where the error is.
         let lines: Vec<String> = error.to_string().lines().map(printable).collect();
         say(format_args!("worldwire: {}", lines.join("\n")));
         Failure::Input

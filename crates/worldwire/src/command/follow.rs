@@ -17,7 +17,7 @@ use crate::definitions;
 use crate::input::packets::Meanwhile;
 use crate::output::{Failure, counted, say, terminal_width};
 
-/// The verb for a number of bytes.
+/// The form of "to be" that goes with this number.
 fn is_or_are(count: u64) -> &'static str {
     if count == 1 { "is" } else { "are" }
 }
@@ -167,7 +167,7 @@ fn show_bytes(arguments: &Follow, common: &Common) -> Result<(), Failure> {
 
 /// An element of a conversation to show.
 enum Piece {
-    /// A note about it.
+    /// A note about the conversation.
     Note(Side, NoteKind, String),
     /// A message or a setup step, decrypted.
     Message(Side, Range<u64>, Vec<u8>),
@@ -202,18 +202,18 @@ struct Waiting {
 
 /// Shows every byte of a conversation once.
 struct Dump {
-    /// Show only the bytes of this side.
+    /// Shows only the bytes of this side.
     raw: Option<Side>,
-    /// Show the bytes as captured.
+    /// Shows the bytes as captured.
     is_wire: bool,
     colour: bool,
     /// Whether the conversation consists of datagrams. The output for each one follows it directly.
     is_datagrams: bool,
-    /// By [`Side::index`].
+    /// The bytes that have not been shown yet, by [`Side::index`].
     waiting: [Waiting; 2],
-    /// How many bytes could not be decoded.
+    /// The number of bytes that could not be decoded.
     sealed: u64,
-    /// How many bytes are missing.
+    /// The number of missing bytes.
     missing: u64,
     out: Vec<u8>,
 }

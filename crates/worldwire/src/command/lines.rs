@@ -1,4 +1,4 @@
-//! Lines of a dissection that are written one by one: with `--limit`, `--last`, `--numbers` or
+//! Writes the lines of a dissection one by one, as required by `--limit`, `--last`, `--numbers` and
 //! `--time delta`.
 
 use std::collections::VecDeque;
@@ -37,24 +37,24 @@ impl ShownLine {
 /// The width of message numbers, and of the spaces that replace them before notes.
 pub(super) const NUMBER_WIDTH: usize = 7;
 
-/// Writes lines: all of them, the first or the last ones.
+/// Writes lines: all of them, or only the first or the last ones.
 pub(super) struct Lines {
     output: Output,
-    /// How many more lines are written; `None` if all are.
+    /// The number of further lines to write; `None` for all.
     limit: Option<u64>,
-    /// How many lines are kept until the end.
+    /// The number of lines to keep until the end.
     last: Option<usize>,
     kept: VecDeque<ShownLine>,
-    /// How many messages precede the next line, if lines begin with the numbers of messages.
+    /// The number of messages before the next line, if lines begin with message numbers.
     messages: Option<u64>,
-    /// The time of the last line, if lines begin with the time since it.
+    /// The time of the last line, if lines begin with the time since the previous line.
     delta: Option<Option<Time>>,
     /// Whether a line that was written is a problem.
     has_problem: bool,
 }
 
 impl Lines {
-    /// The lines of a view. `is_timed` says whether they begin with a time: lines of tables and
+    /// The lines of a view. `is_timed` states whether they begin with a time: lines of tables and
     /// JSON do not.
     pub(super) fn new(view: &View, is_timed: bool, output: Output) -> Self {
         Self {

@@ -18,7 +18,7 @@ pub(crate) struct Share<'m> {
     bytes: u64,
 }
 
-/// Smaller requests never wait: there are too few threads for the total to matter.
+/// Smaller requests never wait, because there are too few threads for their total to matter.
 const SMALL: u64 = 1 << 20;
 
 impl Memory {
@@ -33,9 +33,10 @@ impl Memory {
         Self { all, free: Mutex::new(all), freed: Condvar::new() }
     }
 
-    /// Waits for this many bytes. A request for more than the total gets all of it.
+    /// Waits for this many bytes. A request for more than the total is granted all of it.
     ///
-    /// A thread must not hold an earlier share: two threads waiting for each other would deadlock.
+    /// A thread must not still hold an earlier share: two threads waiting for each other would
+    /// deadlock.
     pub(crate) fn take(&self, bytes: u64) -> Share<'_> {
         if bytes < SMALL {
             return Share { memory: self, bytes: 0 };

@@ -28,7 +28,7 @@ fn check(arguments: &ModsCheck) -> Result<(), Failure> {
     if *json {
         words.push("--json".into());
     }
-    // However this program ends, its end of the pipe is closed, and the check ends too.
+    // However this program ends, its end of the pipe is closed, and the check ends, too.
     words.push("--until-eof".into());
     let failed = |error| Failure::Run(format!("node: {}", reason(&error)));
     let child = Command::new("node").args(words).stdin(Stdio::piped()).spawn();

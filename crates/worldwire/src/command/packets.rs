@@ -1,4 +1,4 @@
-//! The packets of chosen conversations, written as a capture.
+//! Writes the packets of selected conversations as a capture.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ pub(super) fn write(
             Ok(Some(Record::Packet(packet))) => packet,
             Ok(Some(_)) => continue,
             Ok(None) => break,
-            // The first reading has reported the error; everything before it is valid.
+            // The first pass has reported the error; everything before it is valid.
             Err(_) => break,
         };
         conversations.push(&packet, &mut |_| {});

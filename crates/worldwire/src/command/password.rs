@@ -1,4 +1,4 @@
-//! Passwords: from files, the environment, or a prompt.
+//! Reads passwords from files, the environment, or a prompt.
 
 use std::io::{self, IsTerminal as _};
 use std::path::Path;

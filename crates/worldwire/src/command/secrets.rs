@@ -19,7 +19,7 @@ pub(crate) fn run(command: &Secrets, common: &Common) -> Result<(), Failure> {
     }
 }
 
-/// Writes the keys of the decrypted conversations as a key file that decrypts only these.
+/// Writes the keys of the decrypted conversations as a key file that decrypts nothing else.
 fn export(arguments: &SecretsExport, common: &Common) -> Result<(), Failure> {
     arguments.target.is_no_capture("a key file")?;
     let definitions = definitions::load(&arguments.capture.knowledge.data, common)?;

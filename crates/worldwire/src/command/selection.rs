@@ -1,4 +1,4 @@
-//! The items that `--stream` and `--filter` select.
+//! The items selected by `--stream` and `--filter`.
 
 use worldwire_core::{Limits, Tree};
 use worldwire_dissect::filter::{Filter, Subject};
@@ -10,9 +10,9 @@ use crate::output::Failure;
 /// Which items to show or count.
 #[derive(Debug)]
 pub(super) struct Selection {
-    /// Only those of this conversation.
+    /// Only items of this conversation.
     pub(super) stream: Option<u64>,
-    /// Only those that match.
+    /// Only items that match.
     pub(super) filter: Option<Filter>,
 }
 
@@ -26,8 +26,8 @@ pub(super) struct Shown<'s, 'i> {
 }
 
 impl Selection {
-    /// Passes an item to `show` if it is selected. `needs_fields` says whether `show` uses the tree;
-    /// otherwise it can be empty. Returns false if the filter hides the item.
+    /// Passes an item to `show` if it is selected. `needs_fields` states whether `show` uses the
+    /// tree; if not, the tree may be empty. Returns false if the filter hides the item.
     pub(super) fn pass(
         &self,
         item: &Item<'_>,
@@ -40,7 +40,7 @@ impl Selection {
         }
         let (name, is_first, limits) = (&*scratch.name, !scratch.is_repeated, Limits::DEFAULT);
         let needs_fields = needs_fields || self.filter.is_some();
-        // The output and the filter use only its fields.
+        // The output and the filter use only the tree's fields.
         let tree = match needs_fields {
             true => item.tree(core::mem::take(&mut scratch.tree).recycle(), &limits),
             false => Tree::new(),

@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &SettingsCommand, common: &Common) -> Result<(), Fa
     }
 }
 
-/// Refuses a file without conversations to select profiles by.
+/// Refuses a file without conversations, since profiles are selected by conversation.
 fn check_capture(file: &Path) -> Result<(), Failure> {
     match CaptureReader::new(input::open(file)?, &Limits::DEFAULT) {
         Ok(_) => Ok(()),

@@ -1,18 +1,18 @@
-//! What commands need from the operating system: files, threads, random numbers.
+//! Operating system services that commands need: files, threads, random numbers.
 
 use tokio::runtime::Runtime;
 
 use crate::output::{Failure, reason};
 
-/// Raises the limit on open files, and therefore on connections, as far as unprivileged processes
-/// may. The default is often 1,024.
+/// Raises the limit on open files, and therefore on connections, as far as an unprivileged process
+/// is allowed to. The default is often 1,024.
 pub(crate) fn raise_file_limit() {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
         let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-        // With the old limit, excess connections are refused when they arrive.
+        // If the limit stays as it was, excess connections are refused when they arrive.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     }
 }

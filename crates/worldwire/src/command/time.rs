@@ -36,7 +36,7 @@ impl Times {
         let Self::In(zone) = self else { return };
         // Every time in a capture is representable.
         let Ok(moment) = Timestamp::from_nanosecond(time.0.into()) else { return };
-        // Filters accept the displayed time, so no digit may be lost.
+        // Displayed times can be used in filters, so no digit may be lost.
         let is_fine = time.0 % 1000 != 0;
         let form = match (zone == &TimeZone::UTC, is_fine) {
             (true, false) => "%Y-%m-%d %H:%M:%S.%6f",

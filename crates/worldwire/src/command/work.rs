@@ -38,8 +38,8 @@ pub(crate) fn pool(threads: usize) -> Result<ThreadPool, Failure> {
 /// state, then takes one batch of items after another.
 ///
 /// Large items go first, one by one, so that all threads finish at about the same time. The others
-/// follow in order, many at a time: neighbouring items have adjacent data and share an output
-/// directory, where two threads would block each other.
+/// follow in order, many at a time, because neighbouring items have adjacent data and share an
+/// output directory, where two threads would block each other.
 pub(crate) fn share<'i, T: Sync, N, R: Send>(
     pool: &ThreadPool,
     items: &'i [T],

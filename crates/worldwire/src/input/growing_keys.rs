@@ -1,7 +1,7 @@
 //! Key files to which a server appends while its traffic is captured.
 //!
-//! A server knows the key of a session only after a few messages of the login. So packets wait for a
-//! moment, and the key files are read again before a conversation begins.
+//! A server does not know a session's key until a few messages into the login. So packets wait for
+//! a moment, and the key files are read again before a conversation begins.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub(crate) struct GrowingKeys {
     looked: Instant,
 }
 
-/// The length of a file and when it was changed.
+/// The length of a file, and when it was last changed.
 type Version = Option<(u64, Option<SystemTime>)>;
 
 /// How often key files are checked.
@@ -46,8 +46,8 @@ impl GrowingKeys {
         Some(Self { files: files.to_owned(), inside, versions, looked: Instant::now() })
     }
 
-    /// How long packets must wait. A running server does not write keys of servers and accounts, so
-    /// if the files contain only these, packets need not wait.
+    /// How long packets must wait. A running server does not add keys of servers or accounts, so if
+    /// the files contain only such keys, packets need not wait.
     pub(crate) fn wait(&self) -> Duration {
         let texts = self.files.iter().map(fs::read_to_string);
         match texts.map_while(Result::ok).any(|text| may_grow(&text)) {
@@ -93,7 +93,7 @@ impl GrowingKeys {
     }
 }
 
-/// Whether a key file is like those that servers write: empty, or with keys of single sessions.
+/// Whether a key file is like those that servers write: empty, or with keys of individual sessions.
 fn may_grow(text: &str) -> bool {
     let is_session = |line: &str| {
         line.starts_with("[[")
@@ -134,7 +134,7 @@ mod tests {
         write(&entry("1"));
         assert_eq!(sessions(keys.changed(true)), Some(1));
         assert_eq!(sessions(keys.changed(true)), None);
-        // An incomplete entry is read when it is complete.
+        // An incomplete entry is read once it is complete.
         let more = entry("1") + &entry("2");
         write(&more[..more.len() - 5]);
         assert_eq!(sessions(keys.changed(true)), None);

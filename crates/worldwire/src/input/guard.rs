@@ -1,8 +1,9 @@
 //! `worldwire capture-guard`, which runs between `worldwire capture` and the capturing program.
 //!
-//! On a quiet network, a capturing program does not notice that nobody reads its output until its
-//! next packet. The guard notices immediately when the program that started it ends, for whatever
-//! reason, because that closes the guard's standard input. It then ends the capturing program.
+//! On a quiet network, a capturing program notices only at its next packet that nobody reads its
+//! output any more. The guard notices immediately when the program that started it ends, for
+//! whatever reason, because that closes the guard's standard input. It then ends the capturing
+//! program.
 
 use std::io::{self, Read, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -11,9 +12,10 @@ use std::time::Duration;
 
 use crate::output::{Failure, Interruption, reason};
 
-/// The command. Only this program uses it, so `--help` does not list it.
+/// The name of the command. Only this program uses it, so `--help` does not list it.
 pub(super) const COMMAND: &str = "capture-guard";
-/// The option after it: the capturing program's messages are shown only if the program fails.
+/// The option after the command: the capturing program's messages are shown only if the program
+/// fails.
 pub(super) const QUIET: &str = "--quiet";
 
 /// A requested guard.
@@ -29,7 +31,7 @@ pub(crate) struct Guard {
 const NAP: Duration = Duration::from_millis(50);
 
 impl Guard {
-    /// The guard that the command line requests, if any.
+    /// The guard requested on the command line, if any.
     pub(crate) fn requested() -> Option<Self> {
         let mut words = std::env::args_os().skip(1);
         if words.next()? != COMMAND {
@@ -48,7 +50,7 @@ impl Guard {
         let messages = child.stderr.take().map(|messages| std::thread::spawn(|| kept(messages)));
         let (sender, is_gone) = channel::<()>();
         std::thread::spawn(move || {
-            // This ends when nobody holds the other end.
+            // Reading ends when nobody holds the other end of the pipe any longer.
             let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
             drop(sender);
         });
@@ -63,7 +65,7 @@ impl Guard {
                 }
             }
             if is_gone.recv_timeout(NAP) == Err(RecvTimeoutError::Disconnected) {
-                // If it may not be killed, its next packet ends it.
+                // If the program cannot be killed, it ends at its next packet.
                 if child.kill().is_ok() {
                     let _ = child.wait();
                 }

@@ -36,7 +36,7 @@ pub(super) struct Live {
     copy: SharedCopy,
     /// The capturing program, if this program started it.
     child: Option<Child>,
-    /// How long packets wait, and the waiting ones with their times of arrival.
+    /// How long packets wait, and the waiting packets with their arrival times.
     wait: Duration,
     waiting: VecDeque<(Instant, Block)>,
     waiting_bytes: usize,
@@ -76,7 +76,7 @@ const BLOCK_BYTES: usize = 256 << 10;
 const BLOCK_PACKETS: usize = 4096;
 /// The maximum number of blocks waiting for the receiver.
 const BLOCKS: usize = 16;
-/// The maximum number of bytes of waiting packets. More are passed on early.
+/// The maximum total size of waiting packets in bytes. Beyond it, packets are passed on early.
 const MAX_WAITING: usize = 32 << 20;
 /// How long the capturing program has to finish after the user interrupts both programs: it may
 /// still have packets in its buffers.
@@ -329,7 +329,7 @@ impl Quota {
         quota
     }
 
-    /// Counts a packet and says whether it is the last one.
+    /// Counts a packet and returns whether it is the last one.
     fn is_used_up_by(&mut self, packet: &Packet<'_>) -> bool {
         self.packets = self.packets.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(packet.data.len() as u64);
@@ -388,7 +388,7 @@ impl<R: Read> Read for Growing<R> {
 }
 
 /// Waits until nobody can read standard output any more. Otherwise, only the next write would
-/// reveal that, and the next result can take hours.
+/// reveal this, and the next result may be hours away.
 #[cfg(target_os = "linux")]
 fn wait_for_closed_stdout() -> bool {
     use rustix::event::{PollFd, PollFlags, poll};
@@ -402,7 +402,7 @@ fn wait_for_closed_stdout() -> bool {
     }
 }
 
-/// Without a safe way to ask, writing the next result reveals it.
+/// There is no safe way to check this here, so writing the next result reveals it.
 #[cfg(not(target_os = "linux"))]
 fn wait_for_closed_stdout() -> bool {
     false

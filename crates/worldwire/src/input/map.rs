@@ -14,7 +14,8 @@ pub(crate) enum Bytes {
     Read(Vec<u8>),
 }
 
-/// The maximum size of a file. Only the format bounds archives: 4 GiB plus a table.
+/// The maximum size of a file. The size of archives is limited only by the format: 4 GiB plus a
+/// table.
 const MAX: u64 = 8 << 30;
 /// The first bytes of an archive.
 const ARCHIVE: &[u8] = b"KIWAD";
@@ -43,7 +44,7 @@ pub(crate) fn open(path: &Path) -> Result<Bytes, Failure> {
         )]
         let mapped = unsafe { Mmap::map(&file) };
         if let Ok(mapped) = mapped {
-            // Refused advice does no harm.
+            // If the system refuses the advice, no harm is done.
             #[cfg(unix)]
             let _ = mapped.advise(memmap2::Advice::Sequential);
             return Ok(Bytes::Mapped(mapped));

@@ -1,9 +1,10 @@
 //! Several capture files read as one, with the packets in order of time.
 //!
-//! Captures that overlap contain the same packets: the files of a ring begin with copies of earlier packets,
-//! so that each can be read alone. When the files are read together, every packet counts once. A packet is a
-//! copy if an earlier packet of another file has the same time, link type and bytes. Nothing marks copies, so
-//! this also works for pcap and for files that other programs have written.
+//! Captures that overlap contain the same packets: for example, the files of a ring begin with
+//! copies of earlier packets, so that each can be read alone. When the files are read together,
+//! every packet counts once. A packet is a copy if an earlier packet in another file has the same
+//! time, link type and bytes. Copies need not be marked, so this also works for pcap and for files
+//! written by other programs.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
@@ -16,15 +17,15 @@ use worldwire_core::Limits;
 use super::packets::Refusal;
 use crate::output::{Failure, complain};
 
-/// The maximum number of captures. Each is an open file.
+/// The maximum number of captures, each of which is an open file.
 const MAX_CAPTURES: usize = 256;
 
 /// The input of a capture.
 type Input = Box<dyn Read + Send>;
 
-/// Reads several captures together, always taking the capture whose next packet is the earliest. If
-/// times are equal, the first capture wins. Each capture is read in its own order. Copies are left out.
-/// Packets are numbered in the merged order.
+/// Reads several captures together, always continuing with the capture whose next packet is the
+/// earliest. If times are equal, the first capture wins. Each capture is read in its own order.
+/// Copies are left out. Packets are numbered in the merged order.
 pub(crate) struct Merged {
     sources: Vec<Source>,
     /// The packet that was returned last.
@@ -55,7 +56,8 @@ impl Merged {
     /// Opens captures. `watch` can wrap their input.
     ///
     /// # Errors
-    /// One of them cannot be opened or is not a capture, or there are more than [`MAX_CAPTURES`].
+    /// If one of them cannot be opened or is not a capture, or if there are more than
+    /// [`MAX_CAPTURES`].
     pub(crate) fn open<'p>(
         paths: impl Iterator<Item = &'p Path>,
         limits: &Limits,
@@ -78,7 +80,7 @@ impl Merged {
         Ok(Self { sources, current, count: 0, recent, copies: 0, fault: None })
     }
 
-    /// How many copies have been left out so far.
+    /// The number of copies left out so far.
     pub(crate) fn copies(&self) -> u64 {
         self.copies
     }
@@ -87,7 +89,7 @@ impl Merged {
     /// is reported, then returned once all have ended.
     ///
     /// # Errors
-    /// Those of [`CaptureReader::next`].
+    /// The errors of [`CaptureReader::next`].
     pub(crate) fn next(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
         let Self { sources, current, count, recent, copies, fault } = self;
         if sources.len() == 1 {
@@ -121,13 +123,13 @@ impl Merged {
     }
 }
 
-/// The latest packets, to recognise copies of them. In order of time, a copy follows its original
-/// directly, unless the captures are not quite in that order.
+/// The latest packets, to recognise copies of them. In time order, a copy directly follows its
+/// original, unless the captures are slightly out of order.
 #[derive(Default)]
 struct Recent {
-    /// The captures that they come from, by content.
+    /// The captures that the packets come from, by content.
     from: HashMap<Content, usize>,
-    /// Oldest first.
+    /// The packets, oldest first.
     order: VecDeque<Content>,
     hasher: RandomState,
 }
@@ -138,15 +140,16 @@ struct Content {
     time: Timestamp,
     link: LinkType,
     length: u32,
-    /// Nobody knows the key, so nobody can craft another packet with the same digest.
+    /// The hash key is secret, so nobody can craft another packet with the same digest.
     digest: u64,
 }
 
 impl Recent {
-    /// How many packets are remembered.
+    /// The maximum number of packets remembered.
     const MAX: usize = 1 << 16;
 
-    /// Remembers a packet of a capture and returns whether another capture had it before.
+    /// Remembers a packet of a capture and returns whether another capture has already contained
+    /// it.
     fn is_copy(&mut self, capture: usize, packet: &Packet<'_>) -> bool {
         let Packet { time, link, original_length: length, data, unusable, .. } = *packet;
         if unusable.is_some() {
@@ -154,7 +157,7 @@ impl Recent {
         }
         let content = Content { time, link, length, digest: self.hasher.hash_one(data) };
         if let Some(from) = self.from.get(&content) {
-            // The same packet twice in one capture was captured twice.
+            // If one capture contains a packet twice, it was captured twice.
             return *from != capture;
         }
         if self.order.len() == Self::MAX
@@ -223,7 +226,7 @@ mod tests {
     fn only_packets_of_other_captures_are_copies() {
         let mut recent = Recent::default();
         let (one, other) = (packet(5, b"data"), packet(5, b"more"));
-        // One capture can contain a packet twice, and another capture both of them.
+        // One capture can contain a packet twice, and another capture can contain both copies.
         let seen = [
             (0, one),
             (0, one),

@@ -131,12 +131,12 @@ fn text_of(bytes: Vec<u8>, path: &Path) -> Result<String, Failure> {
 /// The beginning of the comment on captures of decrypted messages.
 pub(crate) const DECRYPTED: &str = "Decrypted by worldwire:";
 
-/// Adds the keys that captures themselves contain: before their packets, and in a recording of a
-/// proxy also between them.
+/// Adds the keys contained in the captures themselves: before their packets and, in a proxy's
+/// recording, also between them.
 ///
 /// # Errors
-/// A capture of decrypted messages, from `export pcapng`. Its streams begin without the handshakes that
-/// recognition needs, and would look like encrypted ones.
+/// If a file is a capture of decrypted messages, from `export pcapng`. Its streams begin without
+/// the handshakes that recognition needs, and would look like encrypted ones.
 pub(crate) fn add_keys_inside<'p>(
     keys: &mut Keys,
     paths: impl Iterator<Item = &'p Path>,
@@ -148,7 +148,7 @@ pub(crate) fn add_keys_inside<'p>(
             complain(&shown(path), &format!("{what}; read the original capture instead"));
             return Err(Failure::Input);
         }
-        // Recordings of plain conversations have no keys.
+        // Recordings of unencrypted conversations contain no keys.
         if !text.replace(MORE_KEYS, "").trim().is_empty()
             && let Err(error) = keys.add(&text)
         {
@@ -185,8 +185,8 @@ fn inside(path: &Path) -> (String, Option<String>) {
     (text, comment)
 }
 
-/// Reads key files, if any. A file without any content is accepted: a server that was started with
-/// `--secrets` appends the first key when somebody logs in.
+/// Reads key files, if any. An empty file is accepted: a server that was started with `--secrets`
+/// appends the first key when somebody logs in.
 pub(crate) fn keys(paths: &[PathBuf], common: &Common) -> Result<Keys, Failure> {
     let mut keys = Keys::none();
     for path in paths {

@@ -30,11 +30,11 @@ enum Source {
 /// What to do while packets arrive.
 #[derive(Debug, Default)]
 pub(crate) struct Meanwhile {
-    /// Write every packet to these files.
+    /// The files to which every packet is written.
     pub(crate) copy: Option<PacketsTarget>,
     /// How long packets wait before they are passed on.
     pub(crate) wait: Duration,
-    /// Stop when nobody reads standard output any more.
+    /// Whether to stop when nobody reads standard output any more.
     pub(crate) watches_stdout: bool,
 }
 
@@ -55,7 +55,7 @@ pub(crate) enum Filled {
 pub(crate) enum Refusal {
     /// The input cannot be opened, or the capturing program failed.
     Failed(Failure),
-    /// A file is not a capture; the path says which one if there are several.
+    /// A file is not a capture; the path states which one if there are several.
     NoCapture(Option<PathBuf>, CaptureError),
 }
 
@@ -93,7 +93,7 @@ impl Packets {
             .map(|live| Self(Source::Live(live)))
     }
 
-    /// How many packets were left out because they are copies of packets in other captures.
+    /// The number of packets left out because they are copies of packets in other captures.
     pub(crate) fn copies(&self) -> u64 {
         match &self.0 {
             Source::Stored(stored) => stored.capture.copies(),
@@ -101,7 +101,7 @@ impl Packets {
         }
     }
 
-    /// Passes packets to `push` until it reports a full batch. On a live capture, does not wait for
+    /// Passes packets to `push` until it reports a full batch. In a live capture, does not wait for
     /// more once some packets have arrived; with `is_brief`, never waits.
     pub(crate) fn fill(
         &mut self,
@@ -120,7 +120,7 @@ struct Stored {
     capture: Merged,
     /// The exit code of the received signal.
     signal: Arc<OnceLock<i32>>,
-    /// Dropped at the end of the file. From then on the result is complete and Ctrl-C ends the
+    /// Dropped at the end of the file. From then on, the result is complete and Ctrl-C ends the
     /// program.
     interruption: Option<Interruption>,
 }

@@ -1,8 +1,8 @@
 //! Captures with tcpdump or dumpcap.
 //!
-//! They are child processes rather than a library: users who can capture can run one of them, so
-//! this program needs no privileges and parses untrusted packets without any. tcpdump's filter
-//! language is also the best known.
+//! They are run as child processes, and no library is used: users who may capture packets can run
+//! one of these programs, so this program itself needs no privileges and parses untrusted packets
+//! without any. tcpdump's filter language is also the best known one.
 
 use std::process::{self, ChildStdout, Command, Stdio};
 
@@ -14,9 +14,9 @@ use crate::output::{Failure, reason};
 pub(super) struct Child(process::Child);
 
 impl Child {
-    /// Starts the capture, through the guard that also ends it when this program is killed. Its
-    /// packets are forwarded as they arrive; its messages go to standard error, with `is_quiet` only if
-    /// it fails.
+    /// Starts the capture through the guard, which also ends it when this program is killed. The
+    /// packets are forwarded as they arrive. Messages go to standard error; with `is_quiet`, only
+    /// if the capture fails.
     pub(super) fn start(asked: &Tcpdump, is_quiet: bool) -> Result<(Self, ChildStdout), Failure> {
         let failed = |error| Failure::Run(format!("cannot start a capture: {}", reason(&error)));
         let program = std::env::current_exe().map_err(failed)?;
@@ -35,7 +35,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // The guard ends with its input.
+        // The guard ends when its input does.
         drop(self.0.stdin.take());
         let _ = self.0.wait();
     }

@@ -64,7 +64,7 @@ enum Step {
     Leave(PathBuf),
 }
 
-/// An entry of a directory and whether it is a regular file rather than a link.
+/// An entry of a directory, and whether it is a regular file rather than a link.
 type Found = (PathBuf, bool);
 /// A skipped entry, and why.
 type Passed = (PathBuf, String);

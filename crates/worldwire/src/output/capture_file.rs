@@ -20,7 +20,7 @@ pub(crate) struct CaptureFile(Writer);
 enum Writer {
     Pcapng {
         writer: CaptureWriter<Sink>,
-        /// The numbers of interfaces, by their number and link type in the input.
+        /// The numbers of interfaces in the output, by their number and link type in the input.
         interfaces: HashMap<(u32, LinkType), u32>,
     },
     Pcap {
@@ -46,7 +46,7 @@ impl CaptureFile {
         }))
     }
 
-    /// Writes keys, which pcap cannot hold.
+    /// Writes keys, for which pcap has no place.
     pub(crate) fn secrets(&mut self, keys: &str) -> Result<(), CaptureError> {
         match &mut self.0 {
             Writer::Pcapng { writer, .. } => {

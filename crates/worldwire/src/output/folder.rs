@@ -9,7 +9,7 @@ use std::sync::{PoisonError, RwLock};
 use super::{Failure, Stages, Taken, WholeFile, occupied, shown};
 
 /// A directory that many threads write files to atomically. Subdirectories are created with their
-/// first file; the contents of new ones appear with [`Self::finish`].
+/// first file; the contents of new ones become visible with [`Self::finish`].
 #[derive(Debug)]
 pub(crate) struct NewFolder {
     home: PathBuf,
@@ -117,7 +117,7 @@ impl NewFolder {
         if self.made.read().unwrap_or_else(PoisonError::into_inner).contains(folder) {
             return Ok(());
         }
-        // One at a time: otherwise a thread could mistake this thread's directory for one that
+        // One at a time: otherwise, a thread could mistake this thread's directory for one that
         // another program created.
         let mut made = self.made.write().unwrap_or_else(PoisonError::into_inner);
         self.stages.make_all(&self.home).map_err(|error| Failure::io(&self.home, &error))?;

@@ -7,7 +7,7 @@ use super::{Failure, printable, shown};
 /// A format of results about a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputFormat {
-    /// Text, or whatever the options ask for: the name does not decide.
+    /// Text, or any format that the options select; the name does not decide.
     Any,
     /// Packets, as a capture.
     Capture(CaptureFormat),
@@ -25,17 +25,18 @@ pub(crate) struct CaptureFormat {
     pub(crate) is_gzip: bool,
 }
 
-/// Extensions of formats that are not written. Others say nothing about the format.
+/// Extensions of formats that are not supported. Any other extension has no influence on the
+/// format.
 const REFUSED: [&str; 20] = [
     "7z", "bz2", "cap", "dmp", "erf", "gz", "html", "ods", "parquet", "pdf", "snoop", "sqlite",
     "svg", "xls", "xlsx", "xml", "xz", "yaml", "zip", "zst",
 ];
 
 impl OutputFormat {
-    /// The format for this name, whose letters can have either case.
+    /// The format for this name, ignoring case.
     ///
     /// # Errors
-    /// If the extension promises a format that is not written.
+    /// If the extension promises a format that is not supported.
     pub(crate) fn of(path: &Path) -> Result<Self, Failure> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let plain = name.strip_suffix(".gz");

@@ -99,7 +99,7 @@ impl Target {
         Ok(Self { output: Some(folder.join(name)), force: self.force })
     }
 
-    /// The directory that `-o` names, which may be missing when it ends with `/`.
+    /// The directory named by `-o`, which may be missing if the path ends with `/`.
     pub(crate) fn folder(&self) -> Option<&Path> {
         let ends = |path: &Path| path.to_string_lossy().ends_with(std::path::is_separator);
         self.output.as_deref().filter(|path| ends(path) || path.is_dir())
@@ -157,8 +157,8 @@ impl Target {
     }
 }
 
-/// A result that is written to standard output, to a device, or to a file that gets its name only
-/// when it is complete.
+/// A result that is written to standard output, to a device, or to a file that is given its name
+/// only when it is complete.
 #[derive(Debug)]
 pub(crate) enum Output {
     Stdout(BufWriter<io::Stdout>),
@@ -181,8 +181,9 @@ impl Output {
         }
     }
 
-    /// Like [`open`](Self::open), for a result that has no end until the user interrupts it: a file
-    /// is written in place, unbuffered, so it grows visibly and survives any end of the program.
+    /// Like [`open`](Self::open), for a result that continues until the user interrupts it: a file
+    /// is written in place, unbuffered, so it grows visibly and is preserved, however the program
+    /// ends.
     pub(crate) fn open_growing(target: &Target) -> Result<Self, Failure> {
         let place = match Place::of(target)? {
             Place::File(place) => place,
@@ -215,7 +216,7 @@ impl Output {
     /// Flushes the output, for readers that are waiting for it.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         match self {
-            // Nobody can read the file before it has its name.
+            // Nobody can read the file before it is given its name.
             Self::File(_) => Ok(()),
             _ => Write::flush(self).map_err(|error| self.failed(&error)),
         }
@@ -299,7 +300,7 @@ pub(crate) fn write_all(target: &Target, bytes: &[u8]) -> Result<(), Failure> {
     output.finish()
 }
 
-/// Writes a result with secrets in it. Only the owner can read a new file.
+/// Writes a result that contains secrets. If this creates a file, only the owner can read it.
 pub(crate) fn write_secret(target: &Target, bytes: &[u8]) -> Result<(), Failure> {
     let mut output = Output::open(target)?;
     output.hide()?;

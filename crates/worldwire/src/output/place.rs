@@ -85,7 +85,7 @@ impl Place {
 }
 
 /// Whether standard output goes to this file. `/dev/stdout` is a link to it, and other programs may
-/// be writing to it too.
+/// be writing to it, too.
 #[cfg(target_os = "linux")]
 fn is_stdout(about: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;

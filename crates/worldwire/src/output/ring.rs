@@ -1,9 +1,10 @@
-//! A ring of capture files: packets go to one file after another, and the oldest file is deleted.
+//! A ring of capture files: packets are written to one file after another, and the oldest file is
+//! deleted.
 //!
-//! Encrypted conversations can be read only from their beginning. So each file begins with copies of
-//! the first packets of every conversation that is still open: with them, the file can be read on
-//! its own, and the packets in between are a gap. The copies are earlier than the file's other
-//! packets, so the file is in order of time.
+//! Encrypted conversations can be read only from their beginning. So each file begins with copies
+//! of the first packets of every conversation that is still open. With them, the file can be read
+//! on its own; the packets in between appear as a gap. The copies are earlier than the file's other
+//! packets, so the file is in time order.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
@@ -19,13 +20,13 @@ use worldwire_core::Limits;
 use super::{CaptureFile, CaptureFormat, Failure, Output, Place, occupied, reason, shown};
 use crate::cli::Target;
 
-/// When a file of a ring is full and how many files there are.
+/// When a file of a ring is full, and how many files there are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RingLimits {
     pub(crate) files: u32,
-    /// In bytes.
+    /// The maximum size in bytes.
     pub(crate) size: Option<u64>,
-    /// Between the first and the last packet.
+    /// The maximum time between the first and the last packet.
     pub(crate) time: Option<Duration>,
 }
 
@@ -52,7 +53,7 @@ impl PacketsTarget {
         force: bool,
         limits: RingLimits,
     ) -> Result<Self, Failure> {
-        // A file that is in the way must not end the capture hours later.
+        // A file with a conflicting name must not end the capture hours later.
         if !force && let Some(other) = existing(path) {
             return Err(Failure::Run(occupied(&other)));
         }
@@ -122,7 +123,7 @@ pub(crate) struct Ring {
     beginnings: Beginnings,
 }
 
-/// What a packet needs in a pcapng file besides its bytes.
+/// The number of bytes that a packet takes up in a pcapng file besides its own.
 const OVERHEAD: u64 = 32;
 
 impl Ring {
@@ -212,7 +213,7 @@ fn numbered(path: &Path, number: u64) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Removes the files of an earlier ring, which would pass for files of this one.
+/// Removes the files of an earlier ring, which would be mistaken for files of this one.
 fn remove_others(path: &Path, first: &Path) -> Result<(), Failure> {
     let mut others = all_existing(path).into_iter().filter(|other| other != first);
     others.try_for_each(|other| {
@@ -255,7 +256,8 @@ struct Beginnings {
 struct Beginning {
     packets: Vec<KeptPacket>,
     size: usize,
-    /// Whether a packet was not kept. Later ones would only make a second gap.
+    /// Whether a packet was not kept. In that case, later ones are not kept either, because they
+    /// would only create a second gap.
     is_full: bool,
 }
 
@@ -272,7 +274,8 @@ struct KeptPacket {
 /// How much of each conversation is copied: enough for the longest handshake and its logins.
 const MAX_PACKETS: usize = 48;
 const MAX_BYTES: usize = 32 << 10;
-/// The maximum number of bytes of all conversations. Later ones are not copied.
+/// The maximum number of bytes copied for all conversations together. Conversations beyond it are
+/// not copied.
 const MAX_TOTAL: usize = 64 << 20;
 
 impl Beginnings {
@@ -284,7 +287,7 @@ impl Beginnings {
     fn add(&mut self, packet: &Packet<'_>) {
         let Self { conversations, kept, total } = self;
         conversations.push(packet, &mut |event| match event.kind {
-            // Copies of the middle of a conversation would not help.
+            // Copies from the middle of a conversation would not help.
             EventKind::Opened(opened) if opened.datagrams || !opened.midstream => {
                 kept.insert(event.conversation, Beginning::default());
             }

@@ -1,5 +1,5 @@
-//! Directories for what the program writes for its own use while it runs, such as the packets that a
-//! page shows.
+//! Directories for files that the program writes for its own use while it runs, such as the packets
+//! that a page shows.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -18,7 +18,7 @@ pub(crate) struct Scratch {
     folder: TempDir,
 }
 
-/// How the names of these directories begin.
+/// The prefix of these directories' names.
 const PREFIX: &str = "worldwire-page-";
 /// The file that is locked while the program runs.
 const LOCK: &str = "lock";

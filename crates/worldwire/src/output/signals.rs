@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::stages::settle_all;
 use super::whole::{hold_still, remove_unfinished};
 
-/// The action of the first signal, instead of ending the program. Its argument is the signal's exit
-/// code.
+/// The action to run on the first signal instead of ending the program. Its argument is the
+/// signal's exit code.
 type First = Box<dyn FnOnce(i32) + Send>;
 
 static FIRST: Mutex<Option<First>> = Mutex::new(None);
@@ -65,8 +65,8 @@ fn give_up(code: i32) -> ! {
     std::process::exit(code)
 }
 
-/// Raised in a thread that reads a mapped file after somebody truncated it. It is handled like the
-/// other signals; the thread receives it repeatedly until the program ends.
+/// The signal raised in a thread that reads a mapped file after somebody has truncated it. It is
+/// handled like the other signals; the thread receives it repeatedly until the program ends.
 #[cfg(target_os = "linux")]
 fn of_cut_files() -> i32 {
     // Rust's own handler ends the program immediately. Linux does not need it: a stack overflow
@@ -94,7 +94,7 @@ fn tell(text: &[u8]) {
     }
 }
 
-/// Prints a message. Here, threads that hold the lock on standard error keep running.
+/// Prints a message. On these systems, threads that hold the lock on standard error keep running.
 #[cfg(not(unix))]
 fn tell(text: &[u8]) {
     use std::io::Write as _;
@@ -102,8 +102,8 @@ fn tell(text: &[u8]) {
     let _ = std::io::stderr().write_all(text);
 }
 
-/// Makes Ctrl-C, a closed terminal and SIGTERM leave no half-written file. The exit code is 128
-/// plus the signal number, as in shells, unless an [`Interruption`] handles the signal.
+/// Ensures that Ctrl-C, a closed terminal or SIGTERM leaves no half-written file. The exit code is
+/// 128 plus the signal number, as in shells, unless an [`Interruption`] handles the signal.
 ///
 /// A mapped file that is truncated while in use is handled the same way, with exit code 2.
 #[cfg(unix)]
@@ -144,8 +144,8 @@ fn ignored() -> Option<u64> {
     u64::from_str_radix(ignored.trim(), 16).ok()
 }
 
-/// Makes Ctrl-C leave no half-written file. The exit code is 130, unless an [`Interruption`]
-/// handles it.
+/// Ensures that Ctrl-C leaves no half-written file. The exit code is 130, unless an
+/// [`Interruption`] handles it.
 #[cfg(not(unix))]
 pub(crate) fn clean_up_when_interrupted() {
     // Without a handler the default action ends the program, which is nearly as good.

@@ -3,8 +3,8 @@
 //! Giving a file its name only when it is complete takes twice as long as simply writing it,
 //! because the system keeps track of files without names. Files in a directory that this run
 //! created are therefore written to another directory beside it, under their final names. At the
-//! end, that directory replaces the empty one. Until then the directory is empty, so its files are
-//! complete or absent, however the program ends.
+//! end, that directory replaces the empty one. Until then, the directory is empty, so its files are
+//! either complete or absent, however the program ends.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -22,7 +22,8 @@ pub(crate) struct Stages {
     taken: Taken,
 }
 
-/// How to treat a file whose name was taken in the meantime. Identical files are never a conflict.
+/// How to treat a file whose name has been taken in the meantime. Identical files are never a
+/// conflict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Taken {
     /// Leave the new file in its temporary location and report an error.
@@ -39,11 +40,11 @@ type Settling = (PathBuf, Taken);
 
 /// The directories whose files have not been moved yet, in case the program is interrupted.
 static STAGED: Mutex<BTreeMap<PathBuf, Settling>> = Mutex::new(BTreeMap::new());
-/// The maximum number of directories with unmoved files that are named.
+/// The maximum number of directories with unmoved files that are named in messages.
 const MAX_NAMED: usize = 10;
 
 impl Stages {
-    /// None yet.
+    /// Starts without any directories.
     pub(crate) fn new(taken: Taken) -> Self {
         Self { made: RwLock::default(), taken }
     }
@@ -179,7 +180,7 @@ fn settle(stage: &Path, folder: &Path, taken: Taken) -> io::Result<()> {
     outcome
 }
 
-/// Gives a file a second name, which may be taken.
+/// Gives a file a second name, which may already be taken.
 fn give_name(from: &Path, to: &Path, taken: Taken) -> io::Result<()> {
     match fs::hard_link(from, to) {
         Ok(()) => fs::remove_file(from),

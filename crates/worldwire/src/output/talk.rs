@@ -11,7 +11,7 @@ use crate::cli::Common;
 
 /// Prints a line to standard error, without error numbers.
 pub(crate) fn say(text: impl Display) {
-    // In one write, so that output of other threads cannot interleave.
+    // In one write, so that other threads' output cannot be interleaved.
     let line = without_error_numbers(&format!("{text}\n"));
     let _ = anstream::stderr().lock().write_all(line.as_bytes());
 }
@@ -23,7 +23,7 @@ pub(crate) fn complain(subject: &str, problem: &str) {
 
 /// The last lines of the log, for the page of a server.
 static RECENT: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
-/// How many lines are kept and the maximum length of each.
+/// The number of lines kept, and the maximum length of each.
 const MAX_RECENT: usize = 200;
 const MAX_LINE: usize = 1_000;
 
@@ -33,7 +33,7 @@ pub(crate) fn recent_log() -> Vec<String> {
     RECENT.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
 }
 
-/// The output of a log, without error numbers. Each line is written at once.
+/// The output of a log, without error numbers. Each line is written in one piece.
 #[derive(Debug)]
 pub(crate) struct Log<W>(pub(crate) W);
 
@@ -93,7 +93,7 @@ pub(crate) fn printable(text: &str) -> String {
     out
 }
 
-/// The number of columns of the terminal, if standard output is one.
+/// The width of the terminal in columns, if standard output is a terminal.
 pub(crate) fn terminal_width() -> Option<usize> {
     let size = terminal_size::terminal_size_of(io::stdout());
     size.map(|(width, _)| usize::from(width.0)).filter(|width| *width > 0)

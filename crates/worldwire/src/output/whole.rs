@@ -9,23 +9,23 @@ use std::sync::{Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
 use tempfile::{Builder, TempPath};
 
-/// A new file that gets its name when it is complete. Until then, an existing file with that
-/// name stays. A link with that name is never followed: it is replaced or refused.
+/// A new file that is given its name when it is complete. Until then, an existing file with that
+/// name is kept. A link with that name is never followed: it is replaced or refused.
 ///
 /// The permissions are those of any new file.
 #[derive(Debug)]
 pub(crate) enum WholeFile {
-    /// The file has no name, so nothing is left of it however the program ends.
+    /// The file has no name, so nothing is left of it, however the program ends.
     #[cfg(target_os = "linux")]
     Nameless(File, PathBuf),
-    /// On systems where files need names, it has another name in the same directory.
+    /// On systems where files need names, the file has another name in the same directory.
     Temporary(File, TempPath, Listed),
 }
 
 impl WholeFile {
     /// Starts a file that will be placed in a directory.
     pub(crate) fn create_in(folder: &Path) -> io::Result<Self> {
-        // The errors of a temporary file contain its name, which users do not know.
+        // Errors about a temporary file contain its name, which users do not know.
         std::fs::metadata(folder)?;
         #[cfg(target_os = "linux")]
         match nameless::create_in(folder) {
@@ -59,7 +59,8 @@ impl WholeFile {
     /// Writes a new file in a temporary directory that nobody reads before everything is written,
     /// through a directory handle on systems that have such handles.
     pub(super) fn store_new(folder: Option<&File>, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        // An interrupted program never waits for longer than this takes.
+        // When the program is interrupted, it never waits for longer than it takes to write this
+        // many bytes.
         const AT_ONCE: usize = 16 << 20;
 
         if bytes.len() > AT_ONCE {
@@ -76,7 +77,7 @@ impl WholeFile {
     }
 
     /// Writes a file inside a directory that the user chose. A link with the file's name is not
-    /// followed, because the user did not choose it; only a link that `-o` itself names is.
+    /// followed, because the user did not choose it; only a link named by `-o` itself is followed.
     pub(crate) fn store(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let mut file = Self::create_in(folder.unwrap_or_else(|| Path::new(".")))?;
@@ -93,7 +94,7 @@ impl WholeFile {
     }
 
     /// Names the complete file in the directory in which it was created. Without `force`, no other
-    /// file is replaced; with it, the new file gets the old one's permissions.
+    /// file is replaced; with it, the new file inherits the old one's permissions.
     pub(crate) fn keep(self, path: &Path, force: bool) -> io::Result<()> {
         if force
             && let Ok(old) = std::fs::symlink_metadata(path)
@@ -180,7 +181,7 @@ pub(super) fn unfinished_folder(parent: &Path) -> io::Result<PathBuf> {
     Ok(builder(0o777).tempdir_in(parent)?.keep())
 }
 
-/// Why a file or directory with this name is skipped: a killed run left it unfinished.
+/// The reason for skipping a file or directory with this name: a killed run left it unfinished.
 pub(crate) fn unfinished(name: &OsStr, is_folder: bool) -> Option<&'static str> {
     let (start, end) = UNFINISHED_NAME;
     let rest = name.to_str()?.strip_prefix(start)?;
@@ -243,8 +244,8 @@ static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 /// A reader of this lock cannot be interrupted.
 static CALM: RwLock<()> = RwLock::new(());
 
-/// Runs a short action that no signal may interrupt: the program ends before it or after it. Must
-/// not be nested.
+/// Runs a short action that no signal may interrupt: the program ends either before or after it.
+/// Must not be nested.
 pub(super) fn uninterrupted<R>(act: impl FnOnce() -> R) -> R {
     let _calm = CALM.read().unwrap_or_else(PoisonError::into_inner);
     act()

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Messages that match a filter get a colour.
+/// A rule that gives a colour to messages that match a filter.
 #[derive(Clone, Debug)]
 pub(crate) struct ColorRule {
     /// A filter whose syntax is valid.
@@ -11,7 +11,7 @@ pub(crate) struct ColorRule {
     pub(crate) color: Paint,
 }
 
-/// A colour of a terminal.
+/// A terminal colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Paint {
     is_bold: bool,

@@ -24,11 +24,11 @@ pub(crate) const FILE: &str = "worldwire.toml";
 const MAX_BYTES: u64 = 1 << 20;
 /// The maximum number of mistakes reported.
 const MAX_MISTAKES: usize = 100;
-/// The key of profiles.
+/// The key for profiles.
 const PROFILES: &str = "profile";
-/// The key of the traffic that a profile applies to.
+/// The key for the traffic that a profile applies to.
 const MATCH: &str = "match";
-/// The key of colour rules.
+/// The key for colour rules.
 const COLOR_RULES: &str = "color-rule";
 
 /// The content of a settings file.
@@ -37,7 +37,7 @@ pub(crate) struct SettingsFile {
     /// Settings for all traffic.
     pub(super) values: BTreeMap<Setting, Values>,
     pub(super) colors: Vec<ColorRule>,
-    /// In the order of the file.
+    /// The profiles, in the order of the file.
     pub(super) profiles: Vec<Profile>,
 }
 

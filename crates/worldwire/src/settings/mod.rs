@@ -1,8 +1,9 @@
 //! Settings: defaults of options, from variables and settings files.
 //!
-//! An option on the command line wins, then its variable, then `worldwire.toml` in the current
-//! folder, then the user's. Settings become default values of clap's options, so commands see no
-//! difference, and options that exclude each other are compared only if the user gave them.
+//! An option on the command line takes precedence, then its variable, then `worldwire.toml` in the
+//! current folder, then the user's. Settings become default values of clap's options, so commands
+//! see no difference, and the check for mutually exclusive options covers only options that the
+//! user gave.
 //!
 //! A settings file in the current folder may come from anybody, so no setting runs a program or
 //! names a file to write.
@@ -53,7 +54,7 @@ pub(crate) fn cache_folder() -> Option<PathBuf> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Variable(String),
-    /// A line of a settings file, and the profile there, if any.
+    /// A line of a settings file, and the profile that it belongs to, if any.
     File {
         file: Arc<Path>,
         line: usize,
@@ -83,7 +84,7 @@ pub(crate) type Values = Vec<(OsString, Origin)>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     values: BTreeMap<Setting, Values>,
-    /// In the order in which they are tried.
+    /// The colour rules, in the order in which they are tried.
     pub(crate) colors: Vec<ColorRule>,
     /// The names of the profiles in use.
     pub(crate) profiles: Vec<String>,
@@ -108,7 +109,8 @@ impl Settings {
         values.map(|(value, _)| value.to_string_lossy().into_owned()).collect()
     }
 
-    /// Refuses paths that do not exist. The command's own error would not say where they come from.
+    /// Refuses paths that do not exist. The command's own error would not state where they come
+    /// from.
     pub(crate) fn check_paths(&self, setting: Setting) -> Result<(), Failure> {
         let values = self.of(setting).into_iter().flatten().filter(|_| setting.is_path());
         for (value, origin) in values {
@@ -122,12 +124,12 @@ impl Settings {
         Ok(())
     }
 
-    /// Remembers that a command's option got its values from here.
+    /// Records that a command's option took its values from here.
     pub(crate) fn set_used(&mut self, setting: Setting) {
         self.used.push(setting);
     }
 
-    /// Whether the command's option got its values from here.
+    /// Whether the command's option took its values from here.
     pub(crate) fn is_used(&self, setting: Setting) -> bool {
         self.used.contains(&setting)
     }
@@ -137,9 +139,9 @@ impl Settings {
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     variables: BTreeMap<Setting, Values>,
-    /// The folder's, then the user's.
+    /// The current folder's settings file, then the user's.
     files: Vec<SettingsFile>,
-    /// The profile that the user asks for.
+    /// The profile that the user has requested.
     asked: Option<String>,
 }
 
@@ -189,7 +191,7 @@ impl Sources {
                 let of_profiles = of_profiles(setting, &chosen)?;
                 let values = of_profiles.or_else(|| file.values.get(&setting).cloned());
                 if let Some(values) = values {
-                    // The folder's file comes first and wins.
+                    // The current folder's file comes first and takes precedence.
                     settings.values.entry(setting).or_insert(values);
                 }
             }
@@ -230,8 +232,8 @@ impl Sources {
     }
 }
 
-/// The values of a setting in profiles of one file: lists are joined, and other values must be the
-/// same.
+/// The values of a setting in the profiles of one file: lists are joined, and other values must be
+/// equal.
 fn of_profiles(setting: Setting, profiles: &[&Profile]) -> Result<Option<Values>, Failure> {
     let mut found: Option<(&str, Values)> = None;
     for profile in profiles {

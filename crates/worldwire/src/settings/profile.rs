@@ -20,7 +20,7 @@ pub(super) struct Profile {
 /// An end of conversations: an address, a network, a port, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ends {
-    /// The address and how many of its bits count.
+    /// The address and the number of its significant bits.
     network: Option<(IpAddr, u8)>,
     port: Option<u16>,
 }
@@ -62,7 +62,7 @@ fn bits_of(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-/// Whether two addresses have the same first bits.
+/// Whether the first bits of two addresses are equal.
 fn shares(one: IpAddr, other: IpAddr, bits: u8) -> bool {
     let differing = match (one, other) {
         (IpAddr::V4(one), IpAddr::V4(other)) => (one.to_bits() ^ other.to_bits()).leading_zeros(),

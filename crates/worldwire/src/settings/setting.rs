@@ -21,7 +21,8 @@ pub(crate) enum Setting {
     Patch,
     As,
     Time,
-    /// The default of `--fields`, which only `--table` and the names of output files select.
+    /// The default of `--fields`, used only with `--table` or if the output file's name selects a
+    /// table.
     Columns,
     Color,
     Log,
@@ -70,12 +71,13 @@ impl Setting {
         matches!(self, Self::Keys | Self::Data)
     }
 
-    /// Whether it concerns how captures and messages are read, rather than the program.
+    /// Whether the setting concerns how captures and messages are read, rather than the program
+    /// itself.
     pub(crate) fn is_of_reading(self) -> bool {
         !matches!(self, Self::Color | Self::Log)
     }
 
-    /// Checks a value. The error says what is expected.
+    /// Checks a value. The error states what is expected.
     pub(super) fn check(self, text: &str) -> Result<(), String> {
         let choices = |names: &[String]| format!("must be one of {}", names.join(", "));
         match self {

@@ -1,5 +1,5 @@
-//! The bus as the documentation sets it up: with TLS, and a key and permissions for each process,
-//! which `worldwire uru cluster nats-config` writes.
+//! The bus as the documentation describes it: with TLS, and with a key and permissions for each
+//! process, which `worldwire uru cluster nats-config` writes.
 
 use std::fs;
 use std::path::Path;
@@ -12,13 +12,13 @@ use crate::nats::NatsServer;
 
 /// The name of the shard on the bus.
 pub(crate) const SHARD: &str = "chaos";
-/// The certificates of the authority that certifies the server, and each process' own key, in its
-/// folder.
+/// The certificate of the authority that certifies the server, and each process's own key, in the
+/// process's folder.
 pub(crate) const ROOTS: &str = "bus-ca.pem";
 pub(crate) const KEY: &str = "bus.nk";
 
-/// Starts the server for processes with these names, which begin with their roles, and writes what
-/// each needs to its folder. `None` if there is no `nats-server`.
+/// Starts the server for processes with these names, which begin with their roles, and writes the
+/// files that each process needs to its folder. `None` if there is no `nats-server`.
 pub(crate) fn start(folder: &Path, names: &[&str]) -> Option<NatsServer> {
     let [config, users] = ["nats.conf", "users.conf"].map(|name| folder.join(name));
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
@@ -42,7 +42,7 @@ pub(crate) fn start(folder: &Path, names: &[&str]) -> Option<NatsServer> {
     NatsServer::start(Some(config))
 }
 
-/// Makes a certificate for the server, and returns its part of the configuration.
+/// Creates a certificate for the server and returns the part of the configuration that uses it.
 fn certify(folder: &Path, names: &[&str]) -> String {
     let key = || rcgen::KeyPair::generate().unwrap();
     let mut authority = CertificateParams::new(Vec::new()).unwrap();
@@ -60,7 +60,7 @@ fn certify(folder: &Path, names: &[&str]) -> String {
     format!("tls {{ cert_file: {cert_file:?}, key_file: {key_file:?} }}")
 }
 
-/// Lets only the owner read a file.
+/// Restricts reading a file to its owner.
 pub(crate) fn make_private(file: &Path) {
     #[cfg(unix)]
     {

@@ -1,4 +1,4 @@
-//! Clients that work without a pause, and come back whenever they lose their session.
+//! Clients that send requests continuously and reconnect whenever they lose their session.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
@@ -17,48 +17,48 @@ use crate::history::{Action, History, Outcome};
 
 type Result<T> = std::result::Result<T, ClientError>;
 
-/// How long a client waits for an answer before it looks for another server.
+/// How long a client waits for an answer before it tries another server.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(2_500);
 /// How long a server may take to accept a connection.
 pub(crate) const CONNECT_WITHIN: Duration = Duration::from_millis(500);
-/// How long a client rests between two requests, and before it tries to come back.
+/// How long a client pauses between two requests, and before it tries to reconnect.
 const PAUSE: Duration = Duration::from_millis(10);
 pub(crate) const RETRY: Duration = Duration::from_millis(50);
-/// One in this many requests creates a node.
+/// On average, one in this many requests creates a node.
 const CREATE_ONE_IN: u64 = 80;
-/// The titles of nodes that all clients change begin with this.
+/// The prefix of the titles of nodes that all clients change.
 pub(crate) const REGISTER: &str = "register";
 
 /// A client.
 pub(crate) struct Worker {
     index: usize,
-    /// The servers that it uses, and which one it tries next.
+    /// The servers that the client uses, and the index of the one that it tries next.
     addresses: Vec<Ipv4Addr>,
     next: usize,
     port: u16,
     history: Arc<History>,
     sampler: Sampler,
     player: u32,
-    /// For its session, from the server that it was last connected to.
+    /// The token of the client's session, from the server that the client was last connected to.
     token: Option<Uuid>,
-    /// What it sees of the vault. `None` if it may have missed something.
+    /// The part of the vault that the client sees. `None` if it may have missed a change.
     mirror: Option<VaultMirror>,
-    /// Notifications that it has not looked at yet.
+    /// Notifications that the client has not processed yet.
     backlog: VecDeque<Notification>,
-    /// Its nodes, and the last number that it sent to each.
+    /// The client's own nodes, and the last number that it sent to each.
     nodes: Vec<(u32, u64)>,
     made: usize,
-    /// How many times its session continued without a login.
+    /// The number of times that its session continued without a login.
     pub(crate) resumed: usize,
 }
 
-/// A connection of a client that plays.
+/// The connection of a client that is logged in.
 pub(crate) struct Session {
     auth: Auth,
     notifications: Notifications,
 }
 
-/// The name of a client's account and player, and its password.
+/// The name of a client's account and player, which is also its password.
 pub(crate) fn name(index: usize) -> String {
     format!("Worker{index}")
 }
@@ -109,7 +109,7 @@ impl Worker {
         registers
     }
 
-    /// Works until it is told to stop. Returns its session, if it has one.
+    /// Sends requests until told to stop. Returns the session, if there is one.
     pub(crate) async fn run(
         mut self,
         registers: Arc<Vec<u32>>,
@@ -138,7 +138,7 @@ impl Worker {
         }
     }
 
-    /// Logs in or resumes its session, at one server. The next attempt is at the next one.
+    /// Logs in at one server, or resumes the session there. The next attempt uses the next server.
     pub(crate) async fn enter(&mut self) -> Option<Session> {
         let began = self.history.now();
         let address = self.addresses[self.next % self.addresses.len()];
@@ -163,14 +163,15 @@ impl Worker {
         None
     }
 
-    /// Continues the session by its token. `None` if it is over, or the server cannot be reached.
+    /// Resumes the session with its token. `None` if the session is over or the server cannot be
+    /// reached.
     async fn resume(&mut self, shard: &Shard, address: Ipv4Addr, token: Uuid) -> Option<Session> {
         let connecting = Auth::reconnect(shard, Ipv4(address), token);
         let (auth, notifications) = timeout(CONNECT_WITHIN, connecting).await.ok()?.ok()?;
-        // It can be used once.
+        // The token can be used only once.
         self.token = None;
         auth.register().await.ok()?;
-        // A connection without a session is refused this.
+        // The server refuses this request on a connection without a session.
         auth.fetch_node(self.player).await.ok()?;
         self.resumed += 1;
         Some(Session { auth, notifications })
@@ -187,14 +188,14 @@ impl Worker {
             None => auth.create_player(&name, "female").await?.id,
         };
         auth.set_player(self.player).await?;
-        // Notices were missed.
+        // The client has missed notices.
         self.mirror = None;
         self.token = None;
         self.backlog.clear();
         Ok(Session { auth, notifications })
     }
 
-    /// Completes what it sees.
+    /// Fetches the vault if necessary, and processes the notifications.
     async fn catch_up(&mut self, session: &mut Session) -> Result<()> {
         if self.mirror.is_none() {
             self.mirror = Some(VaultMirror::fetch(&session.auth, self.player).await?);
@@ -212,7 +213,7 @@ impl Worker {
         }
     }
 
-    /// Updates what it sees.
+    /// Updates the client's view of the vault.
     async fn look(&mut self, session: &mut Session) -> Result<()> {
         self.receive(session);
         while let Some(told) = self.backlog.pop_front() {
@@ -229,7 +230,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Makes one request, and records it.
+    /// Makes one request and records it.
     async fn step(&mut self, session: &mut Session, registers: &[u32]) -> Result<()> {
         let kind = self.sampler.below(10);
         if self.nodes.is_empty() || self.sampler.below(CREATE_ONE_IN) == 0 {
@@ -250,7 +251,7 @@ impl Worker {
             let chosen = self.sampler.below(registers.len() as u64);
             let register = registers[usize::try_from(chosen).unwrap()];
             if kind < 7 {
-                // Nobody else sends this number.
+                // No other client sends this number.
                 self.made += 1;
                 let number = (self.made * 1_000 + self.index + 1) as u64;
                 let request = save(&session.auth, register, number);
@@ -294,7 +295,8 @@ impl Worker {
         result
     }
 
-    /// Waits for all notices that are due. Returns what it sees, and the tree as the vault has it.
+    /// Waits for all notices that are due. Returns the client's view, and the tree as stored in the
+    /// vault.
     pub(crate) async fn views(&mut self, session: &mut Session) -> Result<(View, View)> {
         // Notices are sent before the answer to a later request.
         session.auth.fetch_node(self.player).await?;
@@ -303,7 +305,7 @@ impl Worker {
         Ok((self.mirror.as_ref().unwrap().into(), (&tree).into()))
     }
 
-    /// The players that the vault says are online.
+    /// The players that are online according to the vault.
     pub(crate) async fn online(&self, session: &Session) -> Result<BTreeSet<u32>> {
         let is_online = VaultNode {
             node_type: Some(NodeType::PlayerInfo),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How long the machine has been running, including the time for which it was suspended.
+/// How long the machine has been running, including the time it was suspended.
 #[cfg(target_os = "linux")]
 pub(crate) fn now() -> Duration {
     use rustix::time::{ClockId, clock_gettime};

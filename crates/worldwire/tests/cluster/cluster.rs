@@ -24,23 +24,23 @@ use crate::{clock, late_commit, positions};
 
 /// If set, logs are kept even if the test passes.
 const LOGS: &str = "WORLDWIRE_FAULT_LOGS";
-/// Logs which process runs which age, and since when.
+/// Makes processes log which ages they run, and since when.
 const LOG_FILTER: &str = "info,worldwire_server::uru::cluster::tenure=debug";
-/// Another build of the program, to be tested instead of this one.
+/// Names another build of the program to test instead of this one.
 const PROGRAM: &str = "WORLDWIRE_FAULT_PROGRAM";
 /// How long sessions wait for their clients, in seconds.
 pub(crate) const RECONNECT_SECONDS: u64 = 4;
-/// When a process that has ended is started again, as systemd does.
+/// How long after its end a process is started again, as systemd would do.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
 /// How long a status page may take to answer.
 const PAGE_PATIENCE: Duration = Duration::from_millis(500);
 
-/// How long everything may take to be well again.
+/// How long everything may take to recover.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
-/// How often it is looked at.
+/// How often conditions are checked.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A process and its surroundings.
+/// A process and its environment.
 struct Node {
     index: usize,
     name: &'static str,
@@ -55,12 +55,12 @@ struct Node {
 #[derive(Default)]
 struct NodeState {
     child: Option<Child>,
-    /// When it has ended.
+    /// When the process ended.
     ended: Option<Instant>,
     is_stopped: bool,
 }
 
-/// What a process does.
+/// The role of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Does {
     Vault,
@@ -81,7 +81,7 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Creates the database with these accounts, whose passwords are their names, and starts
     /// processes with these names, which begin with `front` or `age` unless they have the vault.
-    /// `None` without PostgreSQL or NATS, which is reported.
+    /// Without PostgreSQL or NATS, reports this and returns `None`.
     pub(crate) fn start(
         runtime: &Runtime,
         accounts: &[String],
@@ -141,7 +141,7 @@ impl Cluster {
         }
     }
 
-    /// Starts processes again that have ended.
+    /// Restarts processes that have ended.
     pub(crate) fn supervise(&self) {
         for node in &self.nodes {
             node.supervise();
@@ -162,12 +162,12 @@ impl Cluster {
         self.nodes.iter().filter(move |node| node.does == does).map(|node| node.index)
     }
 
-    /// The process that has the vault, if its status page says so.
+    /// The process that has the vault, according to its status page.
     pub(crate) fn leader(&self) -> Option<usize> {
         self.which_do(Does::Vault).find(|node| self.is_healthy(*node))
     }
 
-    /// The process that can have the vault, but does not.
+    /// The process that could take over the vault, but does not have it.
     pub(crate) fn standby(&self) -> Option<usize> {
         let leader = self.leader()?;
         self.which_do(Does::Vault).find(|node| *node != leader)
@@ -191,7 +191,7 @@ impl Cluster {
 
     /// The value of a metric of a process.
     pub(crate) fn metric(&self, node: usize, name: &str) -> u64 {
-        // A busy machine may take too long once.
+        // On a busy machine, a single attempt may take too long.
         let page = (0..10).find_map(|_| self.nodes[node].page("/metrics"));
         let (_, text) = page.expect("a process serves its page");
         let values = text.lines().filter_map(|line| line.strip_prefix("worldwire_"));
@@ -227,7 +227,7 @@ impl Cluster {
         }
     }
 
-    /// Sends SIGSTOP, or SIGCONT.
+    /// Sends SIGSTOP or SIGCONT.
     pub(crate) fn pause(&self, node: usize, is_stopped: bool) {
         let mut state = self.nodes[node].state();
         state.is_stopped = is_stopped;
@@ -236,7 +236,7 @@ impl Cluster {
         }
     }
 
-    /// Changes the way from a process to the bus, to the database, or to both.
+    /// Changes the connection from a process to the bus, to the database, or to both.
     pub(crate) fn way(&self, node: usize, nats: Option<Way>, postgres: Option<Way>) {
         let node = &self.nodes[node];
         for (gate, way) in [(&node.nats, nats), (&node.postgres, postgres)] {
@@ -246,7 +246,7 @@ impl Cluster {
         }
     }
 
-    /// What was wrong, for a message: the last lines of each log.
+    /// What went wrong, for a message: the last lines of each log.
     pub(crate) fn logs(&self) -> String {
         let last = |node: &Node| {
             let log = fs::read_to_string(node.log()).unwrap_or_default();
@@ -258,14 +258,14 @@ impl Cluster {
         self.nodes.iter().map(last).collect()
     }
 
-    /// Keeps the processes' folders, for a look at their logs.
+    /// Keeps the processes' folders, so that their logs can be inspected.
     fn keep(&mut self) {
         if let Some(folder) = self.folder.take() {
             eprintln!("the logs of all processes are in {}", folder.keep().display());
         }
     }
 
-    /// Stops all processes as systemd does.
+    /// Stops all processes as systemd would do.
     pub(crate) fn stop(&self) {
         for node in self.nodes.iter().rev() {
             let child = node.state().child.take();
@@ -300,14 +300,14 @@ impl Node {
         self.folder.join("log")
     }
 
-    /// Notes something in the log, and returns the log.
+    /// Writes a mark to the log and returns the log.
     fn note(&self, mark: &Mark) -> File {
         let mut log: File = OpenOptions::new().create(true).append(true).open(self.log()).unwrap();
         log.write_all(format!("{mark}\n").as_bytes()).unwrap();
         log
     }
 
-    /// Writes the folder of the process.
+    /// Prepares the process's folder.
     fn prepare(&self, port: u16, database: &Database, ages: &[&str]) {
         let (address, status, nats) = (address(self.index), self.status, self.nats.port());
         let roles = match self.does {
@@ -319,7 +319,7 @@ impl Node {
             Does::Vault => self.postgres.url(database.name(), self.name),
             Does::Front | Does::Ages => String::new(),
         };
-        // Clients change each other's nodes, and return before their old sessions are given up.
+        // Clients change each other's nodes, and reconnect before their old sessions expire.
         let settings = format!(
             "listen = \"{address}:{port}\"\npublic_address = \"{address}\"\nstatus = \"{status}\"\n\
             database = \"{url}\"\n\
@@ -398,9 +398,9 @@ impl Node {
     }
 }
 
-/// The address of a process: clients use one port for everything, so each process has its own.
-/// Outgoing connections have ports of 127.0.0.1, which could otherwise be in use when a process needs
-/// its port again.
+/// The address of a process: clients use one port for everything, so each process has its own
+/// address. Outgoing connections use ports of 127.0.0.1, so one of them could otherwise occupy the
+/// port when a process needs it again.
 pub(crate) fn address(node: usize) -> Ipv4Addr {
     Ipv4Addr::new(127, 0, 0, 2 + u8::try_from(node).unwrap())
 }

@@ -1,4 +1,4 @@
-//! Players who talk in ages, and how long it takes until others hear them.
+//! Players who talk in ages, with measurements of how long it takes until others hear them.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, LazyLock};
@@ -15,14 +15,14 @@ use worldwire_uru::types::Uuid;
 
 /// The age file of all ages.
 pub(crate) const FILE: &str = "Fern";
-/// How long a request may take, while all players enter at once.
+/// How long a request may take while all players enter at once.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How many players enter at once.
+/// The number of players that enter at once.
 const AT_ONCE: usize = 8;
 /// How long players listen after the last one has said something.
 const LISTEN: Duration = Duration::from_secs(20);
 
-/// What everybody says is the time since then.
+/// The texts that players say are the time since then.
 static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// A player in an age.
@@ -37,13 +37,13 @@ pub(crate) struct Player {
     scene: Scene,
 }
 
-/// What a player heard in a conversation: how long each text took, and from which process.
+/// What a player heard in a conversation: the latency of each text, and the process that sent it.
 pub(crate) struct Heard {
     pub(crate) node: Ipv4Addr,
     pub(crate) times: Vec<Duration>,
 }
 
-/// Lets players with these names enter ages through a front: each of the ages gets the same number.
+/// Lets players with these names enter ages through a front, the same number in each age.
 pub(crate) async fn enter(front: (Ipv4Addr, u16), ages: u8, names: Vec<String>) -> Vec<Player> {
     let mut shard = Shard::new(&front.0.to_string());
     (shard.port, shard.patience) = (front.1, PATIENCE);
@@ -54,7 +54,8 @@ pub(crate) async fn enter(front: (Ipv4Addr, u16), ages: u8, names: Vec<String>) 
         let (shard, permits) = (Arc::clone(&shard), Arc::clone(&permits));
         let age = u8::try_from(index % usize::from(ages)).unwrap();
         match index < usize::from(ages) {
-            // One after the other, so that the leader spreads the ages evenly.
+            // The first player of each age enters alone, so that the leader distributes the ages
+            // evenly.
             true => players.push(Player::enter(&shard, name, age).await.unwrap()),
             false => drop(others.spawn(async move {
                 let _permit = permits.acquire().await.unwrap();
@@ -87,7 +88,7 @@ impl Player {
         Ok(Self { name, age, node, _auth: auth, game, notifications, scene })
     }
 
-    /// Says the time.
+    /// Says the current time.
     pub(crate) async fn say(&self) -> Result<(), ClientError> {
         let text = EPOCH.elapsed().as_nanos().to_string();
         self.game.say(&self.name, &text).await
@@ -98,7 +99,7 @@ impl Player {
         while self.notifications.try_next().is_some() {}
     }
 
-    /// Hears the next text, and returns how long it took.
+    /// Waits for the next text and returns its latency.
     async fn hear(&mut self) -> Duration {
         loop {
             let told = self.notifications.next().await.expect("the connection stays open");
@@ -116,7 +117,7 @@ impl Player {
         }
     }
 
-    /// Says something this many times, and hears the `others` as often.
+    /// Says something this many times, and listens until each of the `others` has said as much.
     async fn converse(
         mut self,
         begin: Instant,
@@ -150,8 +151,8 @@ struct Talked {
     heard: Heard,
 }
 
-/// Lets all players say something at this pace for some time, and returns what they heard: each
-/// hears everything that the others in its age say.
+/// Lets all players say something at this interval for some time, and returns what they heard: each
+/// hears everything that the others in the same age say.
 pub(crate) async fn converse(
     players: &mut Vec<Player>,
     every: Duration,
@@ -164,7 +165,7 @@ pub(crate) async fn converse(
     let (count, mut tasks) = (u32::try_from(players.len()).unwrap(), JoinSet::new());
     for (index, player) in (0..).zip(players.drain(..)) {
         let others = in_age[usize::from(player.age)] - 1;
-        // Not all at the same time.
+        // Players do not all start at the same time.
         tasks.spawn(player.converse(begin + every * index / count, every, times, others));
     }
     let mut heard = Vec::new();

@@ -1,4 +1,4 @@
-//! What happens to processes, the bus and the database.
+//! The faults of processes, the bus and the database.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::gate::Way;
 use crate::late_commit::send_late_commit;
 use crate::rounds::{AGE_NODES, FRONTS};
 
-/// A process, by what it does when the fault begins.
+/// A process, by its role when the fault begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Leader,
@@ -30,16 +30,16 @@ pub(crate) enum From {
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// SIGKILL.
+    /// The process is ended with SIGKILL.
     Killed(Target),
-    /// SIGSTOP, and SIGCONT later.
+    /// The process is stopped with SIGSTOP and continued later with SIGCONT.
     Stopped(Target),
-    /// Nothing passes, but connections stay open; connections are cut; or everything is slow.
+    /// Nothing gets through but connections stay open, connections are cut, or everything is slow.
     CutOff(Target, From, Way),
     NatsKilled,
     NatsStopped,
     PostgresCrashed,
-    /// Nothing passes between PostgreSQL and any process.
+    /// Nothing gets through between PostgreSQL and any process.
     PostgresHeld,
     /// A commit of the leader arrives after its standby has taken over.
     LateCommit,
@@ -71,10 +71,11 @@ impl Kind {
     }
 }
 
-/// How many faults a short test has.
+/// The number of faults in a short test.
 pub(crate) const BRIEF: usize = 4;
 
-/// The kinds in the order in which short tests use them. Longer ones draw from all.
+/// The kinds of faults, in the order in which short tests use them. Longer tests draw from all of
+/// them.
 const KINDS: [Kind; 31] = [
     Kind::Killed(Target::Leader),
     Kind::Killed(Target::AgeNode),
@@ -104,22 +105,22 @@ const KINDS: [Kind; 31] = [
     Kind::CutOff(Target::Front, From::Nats, Way::Held),
     Kind::CutOff(Target::Front, From::Nats, Way::Cut),
     Kind::CutOff(Target::Front, From::Nats, Way::Slow),
-    // Those that matter most, once more.
+    // The most important ones again, so that they are drawn more often.
     Kind::Killed(Target::Leader),
     Kind::Killed(Target::AgeNode),
     Kind::Killed(Target::Front),
 ];
 
-/// A fault, and how long it lasts unless it is over at once.
+/// A fault, and how long it lasts unless it is over immediately.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
     pub(crate) kind: Kind,
     pub(crate) time: Duration,
-    /// Which front or age node, if it is one.
+    /// The front or age node that fails, if the target is one.
     node: usize,
 }
 
-/// The longest time for which a process is stopped.
+/// The maximum time for which a process is stopped.
 const LONGEST: u64 = 60_000;
 
 impl Fault {
@@ -130,7 +131,7 @@ impl Fault {
         assert!(!kinds.is_empty(), "no fault contains {only:?}: {KINDS:?}");
         let drawn = usize::try_from(sampler.below(kinds.len() as u64)).unwrap();
         let second = usize::from(sampler.below(2) == 1);
-        // Leases and memberships end within a few seconds, so most are about as long.
+        // Leases and memberships expire within a few seconds, so most faults last about that long.
         let time = match sampler.below(16) {
             0 => sampler.below(LONGEST),
             1..4 => sampler.below(LONGEST / 4),
@@ -145,18 +146,18 @@ impl Fault {
         Self { kind, time: Duration::from_millis(time.min(LONGEST)), node: nodes[second] }
     }
 
-    /// Whether it is over by itself.
+    /// Whether the fault ends by itself.
     pub(crate) fn is_brief(&self) -> bool {
         matches!(self.kind, Kind::Killed(_) | Kind::PostgresCrashed | Kind::LateCommit)
     }
 
-    /// Applies it, and returns what undoes it. `None` without a leader.
+    /// Applies the fault and returns the action that undoes it. `None` if there is no leader.
     pub(crate) fn begin(&self, cluster: &Cluster) -> Option<Undo> {
         let node = |target| match target {
             Target::Leader => cluster.leader(),
             Target::Standby => cluster.standby(),
             Target::Front => Some(self.node),
-            // One without ages would not be missed.
+            // The loss of a node without ages would not be noticed.
             Target::AgeNode if cluster.runs_ages(self.node) => Some(self.node),
             Target::AgeNode => {
                 let other = AGE_NODES.into_iter().find(|node| cluster.runs_ages(*node));
@@ -205,7 +206,7 @@ impl Fault {
     }
 }
 
-/// What ends a fault.
+/// The action that ends a fault.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Undo {
     Nothing,

@@ -1,8 +1,9 @@
-//! Hostile players flood one age, while others measure how long messages take in ages of other nodes.
+//! Hostile players flood one age, while other players measure how long messages take in ages on
+//! other nodes.
 //!
 //! On a machine with few cores, a flood takes processor time from all processes. So it is compared
-//! with a process that has nothing to do with the shard and takes as much, and repeated with the
-//! flooded node and the flooding clients on a core of their own.
+//! with an unrelated process that takes the same amount of processor time, and the test is repeated
+//! with the flooded node and the flooding clients on a separate core.
 //!
 //! `WORLDWIRE_LOAD_FLOODS=N cargo test -p worldwire --test cluster flood -- --nocapture` measures N
 //! floods.
@@ -22,15 +23,15 @@ use crate::load::{FRONT, Load, NODES, TALK_EVERY};
 use crate::rounds::setting;
 
 const FLOODS: &str = "WORLDWIRE_LOAD_FLOODS";
-/// What a process of this test program does: `flood PORT AGE COUNT`, or `burn PER_MILLE`.
+/// The task of another process of this test program: `flood PORT AGE COUNT` or `burn PER_MILLE`.
 const PART: &str = "WORLDWIRE_LOAD_PART";
-/// Counts the messages that a node has handled.
+/// The metric that counts the messages handled by a node.
 const HANDLED: &str = "age_messages_total";
-/// How many players flood an age.
+/// The number of players that flood an age.
 const FLOODERS: u64 = 10;
 /// The threads of a burner.
 const BURNERS: u32 = 3;
-/// How often a burner looks at how much it has used.
+/// How often a burner checks how much time it has used.
 const BURN_FOR: Duration = Duration::from_millis(2);
 
 /// Another process of this program.
@@ -40,7 +41,7 @@ struct Part {
 }
 
 impl Part {
-    /// Starts it, and waits until it is ready.
+    /// Starts the process and waits until it is ready.
     fn start(part: &str) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "flood::part", "--nocapture"]).env(PART, part);
@@ -50,7 +51,7 @@ impl Part {
         let is_ready = |line: &std::io::Result<String>| line.as_ref().unwrap().contains(READY);
         assert!(lines.by_ref().any(|line| is_ready(&line)), "{part} did not start");
         let input = child.stdin.take();
-        // Nobody waits for the rest.
+        // The rest of the output is only passed on.
         std::thread::spawn(move || lines.for_each(|line| println!("{}", line.unwrap())));
         Self { child, input }
     }
@@ -59,17 +60,17 @@ impl Part {
         writeln!(self.input.as_mut().unwrap()).unwrap();
     }
 
-    /// Lets it end.
+    /// Ends the process.
     fn end(mut self) {
         drop(self.input.take());
         self.child.wait().unwrap();
     }
 }
 
-/// What a part says when it has nothing left to do before it begins.
+/// The line that a part prints once it is ready to begin.
 const READY: &str = "part is ready";
 
-/// A part of the measurement, in a process of its own.
+/// A part of the measurement, run in a separate process.
 #[test]
 fn part() {
     let Ok(part) = std::env::var(PART) else { return };
@@ -83,7 +84,7 @@ fn part() {
     }
 }
 
-/// Waits for the first line of the input, and notes when the input ends.
+/// Waits for the first line of the input. The returned flag is set when the input ends.
 fn begin() -> Arc<AtomicBool> {
     println!("{READY}");
     let mut line = String::new();
@@ -97,7 +98,7 @@ fn begin() -> Arc<AtomicBool> {
     is_over
 }
 
-/// Players in one age who say something as fast as they can.
+/// Players in one age who send texts as fast as they can.
 fn flood(port: u16, age: u8, count: u64) {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -118,13 +119,13 @@ fn flood(port: u16, age: u8, count: u64) {
             let (is_over, said) = (Arc::clone(&is_over), Arc::clone(&said));
             runtime.spawn(async move {
                 while !is_over.load(Ordering::Relaxed) {
-                    // It waits while its connection is full.
+                    // The player waits while the connection's buffers are full.
                     match tokio::time::timeout(Duration::from_millis(100), player.say()).await {
                         Ok(Ok(())) => drop(said.fetch_add(1, Ordering::Relaxed)),
                         Ok(Err(error)) => panic!("the age has thrown a player out: {error}"),
                         Err(_) => {}
                     }
-                    // Players who do not read are thrown out.
+                    // Players who do not read are disconnected.
                     player.forget();
                 }
             })
@@ -195,7 +196,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Measures latencies while something else happens. Returns those on other nodes, and the
+    /// Measures latencies while a part runs. Returns the latencies on other nodes, and the
     /// processor time of the victim and the part, in thousandths of a core.
     fn measure(&mut self, about: &str, part: Option<&mut Part>) -> (Latencies, u32) {
         let processes = [self.load.cluster.process(self.victim)]
@@ -230,9 +231,9 @@ impl Bench {
         (others, shares.iter().sum())
     }
 
-    /// Before, during and after a flood, and with a burner that takes as much. The victim and the
-    /// processes that disturb it share a core if `is_apart`, and everything else the other one.
-    /// Returns the 99th percentiles of other nodes.
+    /// Measures before, during and after a flood, and with a burner that takes the same processor
+    /// time. If `is_apart`, the victim and the processes that disturb it share one core, and
+    /// everything else runs on the other. Returns the 99th percentiles on other nodes.
     fn compare(&mut self, is_apart: bool) -> [Duration; 4] {
         let about = if is_apart { "apart" } else { "together" };
         let part = format!("flood {} {} {FLOODERS}", self.load.cluster.port, self.flooded);
@@ -262,7 +263,7 @@ impl Bench {
     }
 }
 
-/// Lets a process and its threads use only these cores.
+/// Restricts a process and its threads to these cores.
 fn pin(process: u32, cores: &str) {
     let mut command = Command::new("taskset");
     command.args(["-a", "-p", "-c", cores, &process.to_string()]);

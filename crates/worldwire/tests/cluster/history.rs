@@ -1,4 +1,4 @@
-//! What clients did, and when: the input of the checker.
+//! What clients did, and when: the checker's input.
 
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use crate::clock;
 
-/// What a client asked for.
+/// A client's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// To log in or resume its session, and to play.
+    /// To log in or resume its session, and to select its player.
     Enter,
     /// To create a node with this unique title.
     Create { title: String },
-    /// To put one of its own nodes below its player.
+    /// To place one of its own nodes below its player.
     Place { parent: u32, child: u32 },
     /// To save a number in a node that only this client changes.
     Save { node: u32, number: u64 },
@@ -29,15 +29,15 @@ pub(crate) enum Action {
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It was acknowledged, with the number of the new node or the number that was read.
+    /// The call was acknowledged, with the number of the new node or the number that was read.
     Done(u64),
-    /// It was refused, or never answered. It may have taken effect, or may do so later.
+    /// The call was refused or never answered. It may have taken effect, or may still do so.
     Unknown,
     /// The node does not exist.
     NotFound,
 }
 
-/// A request of a client. Times are since the start of the history.
+/// A client's request. Times are relative to the start of the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) client: usize,
@@ -59,17 +59,17 @@ pub(crate) enum Talking {
     Joined {
         player: u32,
         age: usize,
-        /// The number that the shard has given to the age.
+        /// The number that the shard has assigned to the age.
         number: u32,
     },
-    /// A text that is a number, which nobody else says, to the process at this address.
+    /// A text that consists of a unique number was sent to the process at this address.
     Said { speaker: u32, age: usize, number: u64, node: Ipv4Addr },
     Heard {
         listener: u32,
         speaker: u32,
         age: usize,
         number: u64,
-        /// The address of the process that passed it on.
+        /// The address of the process that forwarded it.
         node: Ipv4Addr,
     },
 }
@@ -85,7 +85,7 @@ pub(crate) struct Talk {
 #[derive(Debug)]
 pub(crate) struct History {
     start: Instant,
-    /// The start by the clock of the machine.
+    /// The start time on the machine's clock.
     epoch: Duration,
     calls: Mutex<Vec<Call>>,
     talks: Mutex<Vec<Talk>>,
@@ -97,12 +97,12 @@ impl History {
         Self { start, epoch, calls: Mutex::default(), talks: Mutex::default() }
     }
 
-    /// The start by the clock that all processes share.
+    /// The start time on the clock that all processes share.
     pub(crate) fn epoch(&self) -> Duration {
         self.epoch
     }
 
-    /// The time since the start, on a clock that only goes forward.
+    /// The time since the start, on a monotonic clock.
     pub(crate) fn now(&self) -> Duration {
         self.start.elapsed()
     }
@@ -128,7 +128,7 @@ impl History {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How many players have heard something that was said after `since`.
+    /// The number of players who have heard something that was said after `since`.
     pub(crate) fn heard_since(&self, since: Duration) -> usize {
         let talks = self.talks.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = talks.iter().rev().take_while(|talk| talk.at > since);
@@ -139,7 +139,7 @@ impl History {
         listeners.collect::<HashSet<_>>().len()
     }
 
-    /// How many of these clients have had an answer to a call that began after `since`.
+    /// The number of these clients that have received an answer to a call that began after `since`.
     pub(crate) fn served_since(&self, since: Duration, clients: usize) -> usize {
         let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let is_served = |client: &usize| {
@@ -150,8 +150,8 @@ impl History {
     }
 }
 
-/// The longest time in which a client was without an answer, from `since` to `until`. `None` if it
-/// was never answered.
+/// The longest time for which a client received no answer, from `since` to `until`. `None` if it
+/// never received one.
 pub(crate) fn longest_silence(
     calls: &[Call],
     client: usize,
@@ -162,7 +162,7 @@ pub(crate) fn longest_silence(
     longest_gap(answers.map(|call| call.ended), since, until)
 }
 
-/// The longest time in which a player heard nobody, from `since` to `until`.
+/// The longest time for which a player heard nobody, from `since` to `until`.
 pub(crate) fn longest_solitude(
     talks: &[Talk],
     player: u32,

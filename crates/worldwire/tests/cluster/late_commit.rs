@@ -1,7 +1,7 @@
 //! A commit that reaches the database after another process has taken over.
 //!
-//! Usually the new leader has committed something by then, and the number of the batch alone shows
-//! that the commit is late. Here the new leader has to wait with its first batch, so that only the
+//! Usually, the new leader has committed something by then, and the number of the batch alone shows
+//! that the commit is late. Here, the new leader has to delay its first batch, so that only the
 //! epoch shows it.
 
 use std::time::{Duration, Instant};
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use crate::cluster::Cluster;
 use crate::gate::Way;
 
-/// Lets processes in a table wait before they commit, and counts the commits of others meanwhile.
-/// A trigger on the statement fires before rows are locked. A sequence counts transactions that are
-/// refused, too.
+/// Makes the processes listed in a table wait before they commit, and counts the commits of others
+/// in the meantime. A statement-level trigger fires before rows are locked. A sequence also counts
+/// transactions that are refused.
 pub(crate) const HOLD: &str = "
     CREATE TABLE held (process TEXT);
     CREATE SEQUENCE late_commits MINVALUE 0 START 0;
@@ -35,26 +35,26 @@ pub(crate) const HOLD: &str = "
 /// 10 s.
 const PATIENCE: Duration = Duration::from_secs(6);
 
-/// Holds what the leader writes to the database until its standby has taken over, and lets it pass
-/// before the standby commits.
+/// Holds back what the leader writes to the database until its standby has taken over, and lets it
+/// through before the standby commits.
 pub(crate) fn send_late_commit(cluster: &Cluster, leader: usize, standby: usize) {
     let number = |sql: &str| cluster.database.sql(sql).trim().parse::<u64>().unwrap();
     let epoch = || number("SELECT epoch FROM shard");
     let commits = || number("SELECT last_value FROM late_commits");
     let before = epoch();
-    // After an earlier fault, clients may still be on the way back.
+    // After an earlier fault, clients may still be reconnecting.
     for _ in 0..3 {
         let batch = number("SELECT last_batch FROM shard");
         until("the leader commits nothing", || number("SELECT last_batch FROM shard") > batch);
     }
-    // It must still be able to read, or its next batch might have nothing to commit.
+    // The leader must still be able to read, or its next batch might have nothing to commit.
     cluster.way(leader, None, Some(Way::WritesHeld));
     let name = cluster.name(standby);
     cluster.database.sql(&format!("INSERT INTO held VALUES ('{name}')"));
     until("the standby does not take over", || epoch() > before);
     let earlier = commits();
     cluster.way(leader, None, Some(Way::Open));
-    // Clients change something all the time, so the leader was committing.
+    // Clients make changes all the time, so the leader was committing.
     until("the old leader commits nothing", || commits() > earlier);
     cluster.database.sql("DELETE FROM held");
 }

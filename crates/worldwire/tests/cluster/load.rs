@@ -1,4 +1,4 @@
-//! Three age nodes under load: each does the work of its own ages, and no other.
+//! Three age nodes under load: each does only the work of its own ages.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -10,7 +10,7 @@ use crate::cluster::{Cluster, address};
 use crate::crowd::{self, FILE, Player, converse};
 use crate::rounds::setting;
 
-/// The number of ages and of players in each, and how long they talk, in seconds.
+/// The number of ages, the number of players in each, and how long they talk, in seconds.
 const AGES: &str = "WORLDWIRE_LOAD_AGES";
 const PLAYERS: &str = "WORLDWIRE_LOAD_PLAYERS";
 const SECONDS: &str = "WORLDWIRE_LOAD_SECONDS";
@@ -21,8 +21,8 @@ pub(crate) const FRONT: usize = 1;
 pub(crate) const NODES: [usize; 3] = [2, 3, 4];
 /// How often a player says something.
 pub(crate) const TALK_EVERY: Duration = Duration::from_millis(100);
-/// How many times the load is tried if other processes disturb the measurement of processor time, or
-/// beats that of the bus.
+/// The maximum number of attempts, in case other processes disturb the measurement of processor
+/// time, or heartbeats that of bus traffic.
 const TRIES: usize = 3;
 
 /// A running shard, and the players in its ages.
@@ -34,8 +34,8 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Starts the shard with more accounts, and lets players enter ages. `None` without PostgreSQL or
-    /// NATS.
+    /// Starts the shard, with additional accounts, and lets players enter ages. `None` without
+    /// PostgreSQL or NATS.
     pub(crate) fn start(ages: u64, players: u64, seconds: u64, more: &[String]) -> Option<Self> {
         let (ages, players) = (setting(AGES, ages), setting(PLAYERS, players));
         let time = Duration::from_secs(setting(SECONDS, seconds));
@@ -53,12 +53,12 @@ impl Load {
         Some(Self { runtime, cluster, players, time })
     }
 
-    /// What each node has done so far.
+    /// The work that each node has done so far.
     fn work(&self) -> Vec<Work> {
         NODES.map(|node| Work::of(&self.cluster, node)).to_vec()
     }
 
-    /// Waits until the nodes have done what players asked for when they entered.
+    /// Waits until the nodes have processed everything that players requested when they entered.
     fn settle(&self) {
         let done = || self.work().iter().map(|work| work.deliveries).collect::<Vec<_>>();
         let mut before = done();
@@ -72,7 +72,7 @@ impl Load {
         }
     }
 
-    /// What each node does while players talk, and while they are silent.
+    /// Measures the work of each node while players talk, and while they are silent.
     fn measure(&mut self) -> Vec<Measured> {
         self.settle();
         let start = self.work();
@@ -97,7 +97,7 @@ impl Load {
     }
 }
 
-/// What a process has done.
+/// The work that a process has done.
 #[derive(Clone, Copy, Debug)]
 struct Work {
     messages: u64,
@@ -127,7 +127,7 @@ impl Work {
     }
 }
 
-/// What a node has done, and what its players said and heard.
+/// The work that a node has done, and the texts that its players said and heard.
 #[derive(Debug)]
 struct Measured {
     said: u64,
@@ -158,8 +158,8 @@ fn each_node_does_the_work_of_its_ages_only() {
     load.cluster.stop();
 }
 
-/// Checks that nothing went over the bus because players talked: not even one byte for each message,
-/// although an encoded message has more than a hundred. One beat more or less is as long.
+/// Checks that talk causes no bus traffic: not even one byte per message, although an encoded
+/// message takes more than a hundred. This leaves room for one heartbeat more or less.
 fn check_bus(measured: &[Measured]) -> Result<(), String> {
     for Measured { said, idle, busy, .. } in measured {
         let more = busy.bus_bytes.saturating_sub(idle.bus_bytes);

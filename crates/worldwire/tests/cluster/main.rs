@@ -1,8 +1,8 @@
 //! An Uru shard of several real processes, under random faults and under load.
 //!
-//! `WORLDWIRE_FAULT_ROUNDS=N` lets N things fail, chosen by `WORLDWIRE_FAULT_SEED=N`; a plain
-//! `cargo test` lets four fail. `WORLDWIRE_LOAD_FLOODS=N` measures what a flood in one age does to
-//! other ages.
+//! `WORLDWIRE_FAULT_ROUNDS=N` causes N faults, chosen by `WORLDWIRE_FAULT_SEED=N`; a plain
+//! `cargo test` causes four. `WORLDWIRE_LOAD_FLOODS=N` measures the effect of N floods in one age
+//! on other ages.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
@@ -30,7 +30,7 @@ mod walker;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Waits until no other test runs processes: they would disturb each other's times.
+/// Waits until no other test runs processes, because they would disturb each other's timing.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,4 +1,4 @@
-//! Rounds of faults under load, and what must be true afterwards.
+//! Rounds of faults under load, and checks of the state afterwards.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::walker::{self, Walker};
 
 const ROUNDS: &str = "WORLDWIRE_FAULT_ROUNDS";
 const SEED: &str = "WORLDWIRE_FAULT_SEED";
-/// Part of the names of the faults to use. All are used by default.
+/// A part of the names of the faults to use. By default, all are used.
 const ONLY: &str = "WORLDWIRE_FAULT_ONLY";
 /// The processes by index: both with the vault, the fronts and the age nodes.
 const NAMES: [&str; 6] = ["a", "b", "front-1", "front-2", "age-1", "age-2"];
@@ -37,20 +37,20 @@ pub(crate) const AGES: [&str; 2] = ["Fern", "Moss"];
 const AT_FRONTS: usize = 6;
 const AT_VAULTS: usize = 2;
 const CLIENTS: usize = AT_FRONTS + AT_VAULTS;
-/// Clients that meet in ages: two who stay in each of them, and others.
+/// Clients that meet in ages: two that stay in each of them, and others.
 const RESIDENTS: usize = 2 * AGES.len();
 const WALKERS: usize = RESIDENTS + 2;
-/// How many nodes all clients change.
+/// The number of nodes that all clients change.
 const REGISTERS: usize = 3;
 /// The longest time without service after a process was killed.
 const LIMIT: Duration = Duration::from_secs(3);
 
-/// A number in the environment.
+/// A number from an environment variable.
 pub(crate) fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().unwrap())
 }
 
-/// How long clients were without an answer because of a fault: those that were served first and
+/// How long clients received no answer because of a fault: the clients that were served first and
 /// last.
 struct Silence {
     fault: Fault,
@@ -71,7 +71,7 @@ fn a_cluster_survives_faults() {
     let Some(cluster) = Cluster::start(&runtime, &accounts, &NAMES, &AGES) else { return };
     let ending = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // Restarts processes as systemd does.
+        // Restarts processes as systemd would do.
         scope.spawn(|| {
             while !ending.load(Ordering::Relaxed) {
                 cluster.supervise();
@@ -83,7 +83,7 @@ fn a_cluster_survives_faults() {
     });
 }
 
-/// Ends the supervisor however the test ends.
+/// Ends the supervisor, however the test ends.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -121,7 +121,7 @@ fn survive(runtime: &Runtime, cluster: &Cluster, rounds: u64, seed: u64) {
     let mut silences = Vec::new();
     for round in 0..usize::try_from(rounds).unwrap() {
         calm(cluster, &history, &format!("before round {round}"));
-        // At a different moment in each round.
+        // The fault begins at a different moment in each round.
         sleep(Duration::from_millis(50 + sampler.below(400)));
         let fault = Fault::draw(round, &mut sampler, &only);
         let about = format!("seed {seed}, round {round}: {} for {:?}", fault.kind, fault.time);
@@ -164,11 +164,11 @@ fn calm(cluster: &Cluster, history: &History, about: &str) {
     cluster.wait_until(&otherwise, || history.heard_since(since) >= WALKERS);
 }
 
-/// Lets something fail, and measures how long clients are not served.
+/// Causes a fault, and measures how long clients are not served.
 fn endure(cluster: &Cluster, history: &History, fault: Fault, about: &str) -> Silence {
     let began = history.now();
     let undo = fault.begin(cluster).unwrap_or_else(|| panic!("{about}: nobody leads"));
-    // PostgreSQL is running again.
+    // PostgreSQL is already running again.
     let since = if fault.kind == Kind::PostgresCrashed { history.now() } else { began };
     if !fault.is_brief() {
         sleep(fault.time);
@@ -198,8 +198,8 @@ fn residents(talks: &[Talk]) -> BTreeSet<u32> {
     ages.into_iter().filter(|(_, ages)| ages.len() == 1).map(|(player, _)| player).collect()
 }
 
-/// Checks what clients see when all of them rest, and who is online when some have left. Returns
-/// how many times sessions continued without a login.
+/// Checks the clients' views once all clients are idle, and who is online after some have left.
+/// Returns the number of times that sessions continued without a login.
 async fn rest(cluster: &Cluster, running: Vec<JoinHandle<(Worker, Option<Session>)>>) -> usize {
     let mut resting = Vec::new();
     for worker in running {
@@ -217,7 +217,7 @@ async fn rest(cluster: &Cluster, running: Vec<JoinHandle<(Worker, Option<Session
             let (view, tree) = worker.views(session).await.unwrap();
             match check_view(&view, &tree) {
                 Ok(()) => break,
-                // What others do last may still arrive.
+                // The last changes by other clients may still arrive.
                 Err(_) if start.elapsed() < Duration::from_secs(1) => {
                     tokio::time::sleep(LOOK_EVERY).await;
                 }
@@ -226,7 +226,7 @@ async fn rest(cluster: &Cluster, running: Vec<JoinHandle<(Worker, Option<Session
         }
     }
     let resumed: usize = resting.iter().map(|(worker, _)| worker.resumed).sum();
-    // Some log out.
+    // Some clients log out.
     resting.retain(|(worker, _)| worker.player() % 3 != 0);
     let present: BTreeSet<_> = resting.iter().map(|(worker, _)| worker.player()).collect();
     let start = Instant::now();
@@ -242,7 +242,7 @@ async fn rest(cluster: &Cluster, running: Vec<JoinHandle<(Worker, Option<Session
     }
 }
 
-/// Checks the database against the history. Says what was proven.
+/// Checks the database against the history. Returns a description of what was verified.
 async fn check(cluster: &Cluster, history: &History, registers: &[u32]) -> String {
     let rows = cluster.database.sql(positions::READ);
     let (epochs, batches) = positions::check(&rows).unwrap_or_else(|problem| panic!("{problem}"));
@@ -296,7 +296,7 @@ fn read(dump: &Dump, registers: &[u32]) -> (Stored, BTreeMap<u32, u64>) {
     (stored, last)
 }
 
-/// The times without service by kind of fault: median and maximum of each.
+/// The times without service by kind of fault, with the median and maximum of each.
 fn figures(silences: &[Silence]) -> String {
     let mut kinds = BTreeMap::<String, Vec<&Silence>>::new();
     for silence in silences {

@@ -1,4 +1,4 @@
-//! Clients that meet in ages, talk, and change ages. They come back whenever they lose one.
+//! Clients that meet in ages, talk, and change ages. They rejoin whenever they lose an age.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -23,16 +23,16 @@ type Result<T> = std::result::Result<T, ClientError>;
 
 /// How often a player says something.
 const TALK_EVERY: Duration = Duration::from_millis(100);
-/// How long a player keeps its connection to the age that it has left, and talks there.
+/// How long a player keeps its connection to an age that it has left, and continues to talk there.
 const KEEP: Duration = Duration::from_secs(6);
 /// How long a process may take to let a player in.
 const JOIN_WITHIN: Duration = Duration::from_secs(1);
-/// How long it stays in an age, in milliseconds.
+/// How long a player stays in an age, in milliseconds.
 const STAY: std::ops::Range<u64> = 4_000..20_000;
-/// The text of a talk is its number, which no other talk has.
+/// The text that a player says is a number, which no other text has.
 static NUMBER: AtomicU64 = AtomicU64::new(1);
 
-/// The name of a client's account and player, and its password.
+/// The name of a client's account and player, which is also its password.
 pub(crate) fn name(index: usize) -> String {
     format!("Walker{index}")
 }
@@ -47,23 +47,23 @@ pub(crate) struct Walker {
     sampler: Sampler,
     account: Uuid,
     player: u32,
-    /// The age that it is in, or wants to be in.
+    /// The age that the client is in, or wants to enter.
     age: usize,
-    /// Whether it changes ages.
+    /// Whether the client changes ages.
     moves: bool,
 }
 
 /// A connection to an age.
 struct Visit {
     age: usize,
-    /// Where the age is.
+    /// The address of the process that runs the age.
     node: Ipv4Addr,
     game: Game,
     notifications: Notifications,
     scene: Scene,
-    /// When somebody was last heard. Connections to a process that is stopped stay open.
+    /// When somebody was last heard. This detects stopped processes, whose connections stay open.
     heard: Instant,
-    /// Its player has left for another age.
+    /// When the player left for another age.
     left: Option<Instant>,
 }
 
@@ -85,18 +85,18 @@ impl Walker {
             account: Uuid::ZERO,
             player: 0,
             age: index % AGES.len(),
-            // Two stay in each age, so that they always hear each other.
+            // In each age, two clients stay, so that they always hear each other.
             moves: index >= 2 * AGES.len(),
         }
     }
 
-    /// Walks until it is told to stop. Returns its player.
+    /// Walks until told to stop. Returns the client's player.
     pub(crate) async fn run(mut self, stop: watch::Receiver<bool>) -> u32 {
         let mut visits = VecDeque::new();
         while !*stop.borrow() {
             match self.enter().await {
                 Ok((shard, auth, told)) => {
-                    // It tries again until its session is over.
+                    // The client tries again until its session is over.
                     let _ = self.walk(&shard, &auth, told, &mut visits, &stop).await;
                 }
                 Err(_) => self.next += 1,
@@ -161,12 +161,12 @@ impl Walker {
                     let talks = self.talk(visit).await.is_ok() && visit.heard.elapsed() < PATIENCE;
                     is_there |= visit.left.is_none() && talks;
                     if !talks {
-                        // The connection is gone.
+                        // The connection is lost.
                         visit.left.get_or_insert_with(|| Instant::now() - KEEP);
                     }
                 }
                 if !is_there {
-                    // Back to the same age.
+                    // Rejoin the same age.
                     break;
                 }
                 if self.moves && Instant::now() >= end {
@@ -195,7 +195,7 @@ impl Walker {
         Ok(Visit { age, node, game, notifications, scene, heard, left })
     }
 
-    /// Says something, and hears what others have said.
+    /// Says something and processes what others have said.
     async fn talk(&self, visit: &mut Visit) -> Result<()> {
         let (age, node) = (visit.age, visit.node);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -213,7 +213,7 @@ impl Walker {
         Ok(())
     }
 
-    /// Records what is a talk.
+    /// Records an event if it is a text.
     fn hear(&self, (age, node): (usize, Ipv4Addr), event: SceneEvent) -> bool {
         if let SceneEvent::Chat { player: speaker, text, .. } = event
             && let Ok(number) = text.parse()

@@ -1,5 +1,5 @@
-//! `worldwire inspect --edit`: an object edited on the page yields the same archive as with
-//! `ki wad extract` and `ki wad update`.
+//! `worldwire inspect --edit`: editing an object on the page yields the same archive as editing it
+//! with `ki wad extract` and `ki wad update`.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};

@@ -13,7 +13,7 @@ use crate::samples::{samples, worldwire};
 const SAMPLE: &str = "uru-login.pcapng";
 const KEYS: [&str; 2] = ["--keys", "uru-keys.toml"];
 
-/// The bytes of every packet of a capture and the keys in it.
+/// The bytes of every packet in a capture, and the keys in it.
 fn records(path: &Path) -> (Vec<Vec<u8>>, String) {
     let file = fs::read(path).unwrap();
     let mut capture = CaptureReader::new(&file[..], &Limits::DEFAULT).unwrap();
@@ -154,7 +154,7 @@ fn the_packets_of_matching_conversations_are_written() {
     let own: Vec<_> =
         all.iter().filter(|packet| ports(packet) == ports(&some[0])).cloned().collect();
     assert!(some == own, "{} of {}", some.len(), own.len());
-    // With keys inside, the capture needs no key file.
+    // With its keys inside, the capture needs no key file.
     let brief = |more: &[&str]| {
         let (out, err, code) =
             worldwire(&[&["dissect", path.to_str().unwrap(), "--brief"], more].concat());
@@ -186,7 +186,7 @@ fn the_packets_of_matching_conversations_are_written() {
 fn a_broken_packet_block_is_counted_and_costs_nothing_else() {
     let mut file = fs::read(samples().join(SAMPLE)).unwrap();
     let section = usize::try_from(u32::from_le_bytes(file[4..8].try_into().unwrap())).unwrap();
-    // First, a packet on an undescribed interface.
+    // The capture begins with a packet on an undescribed interface.
     let block = [6_u32, 32, 7, 0, 0, 0, 0, 32].map(u32::to_le_bytes).concat();
     file.splice(section..section, block);
     let folder = tempfile::tempdir().unwrap();
@@ -202,7 +202,7 @@ fn a_broken_packet_block_is_counted_and_costs_nothing_else() {
     }
 }
 
-/// Files in several pieces, with paths that point outside, and with lost parts.
+/// Files in several pieces, with paths that lead outside the folder, and with lost parts.
 #[test]
 fn only_whole_files_with_safe_names_are_written() {
     use worldwire_capture::{ClassicWriter, LinkType, SyntheticTcp, Timestamp};
@@ -293,7 +293,7 @@ pub(crate) fn fake(program: &str, folder: &Path, script: &str) -> String {
     let text = folder.join("script");
     fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();
     // A file that is open for writing cannot be executed. If it were written here, a program that
-    // another test starts at that moment would have it open too.
+    // another test starts at the same moment would inherit the open file.
     let mut install = Command::new("install");
     install.args(["-m", "755"]).arg(text).arg(folder.join(program));
     assert!(install.status().unwrap().success());
@@ -440,7 +440,7 @@ fn decrypted_captures_are_recognised() {
     }
 }
 
-/// A capture without problems has nothing that `--filter problem` selects, so this is not an error.
+/// In a capture without problems, `--filter problem` selects nothing, so this is not an error.
 #[test]
 fn a_filter_that_selects_nothing_is_reported() {
     let words = ["dissect", SAMPLE, "--stream", "1", "--filter", "gap"];

@@ -1,4 +1,4 @@
-//! Clients as a user runs them, against a shard as a user starts it.
+//! Clients run as a user would run them, against a shard started as a user would start it.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -8,7 +8,8 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 use serde_json::Value as Json;
 
-/// A shard that ends with the test. Its log's pipe stays open, so that it can keep writing.
+/// A shard that is stopped when the test ends. Its log's pipe stays open, so that it can keep
+/// writing.
 pub(crate) struct Serving {
     child: Child,
     _log: BufReader<ChildStderr>,
@@ -56,7 +57,7 @@ fn serve_on(folder: &Path, words: &[&str], listen: &str) -> Serving {
 pub(crate) fn typed(mut command: Command) -> Output {
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().unwrap();
-    // Some commands do not read it.
+    // Some commands do not read their input.
     let _ = child.stdin.take().unwrap().write_all(b"secret\n");
     child.wait_with_output().unwrap()
 }
@@ -228,7 +229,7 @@ fn the_guide_recipe_works() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     good(client(folder, "login + set-player Ann"));
 
-    // The same happens if her client has frozen and does not notice.
+    // The same happens if her client has frozen and notices nothing.
     let mut frozen = command(folder, &words);
     frozen.env("WORLDWIRE_PASSWORD", "secret").stdout(Stdio::null()).stderr(Stdio::null());
     let mut frozen = frozen.spawn().unwrap();
@@ -237,7 +238,7 @@ fn the_guide_recipe_works() {
     let before = client(folder, "login + set-player Ann");
     let kicked = command(folder, &kick).output().unwrap();
     let after = client(folder, "login + set-player Ann");
-    // A frozen process does not end by itself, not even after a failure.
+    // A frozen process does not end by itself, even if the test fails.
     frozen.kill().unwrap();
     frozen.wait().unwrap();
     assert!(stopped.unwrap().success());
@@ -323,8 +324,8 @@ fn the_guide_recipe_works() {
     assert!(said.ends_with("; `worldwire serve uru shard` starts it\n"), "{said}");
 }
 
-/// A shard whose port the system chose is found by its folder, and objects are locked with the class
-/// that the age's messages named.
+/// A shard whose port the system chose is found by its folder, and objects are locked with the
+/// class that was named in the age's messages.
 #[test]
 fn a_running_shard_says_where_it_is() {
     let folder = tempfile::tempdir().unwrap();
@@ -373,7 +374,7 @@ fn failures_say_what_to_do(folder: &Path) {
             assert!(said.contains(part), "{part} in {said}");
         }
     };
-    // No name server is asked for a name that is too long.
+    // A name that is too long is not looked up.
     let host = format!("{}.example", "x".repeat(64));
     let unknown = [&*format!("cannot find the host {host} of the auth server"), "check its name"];
     fails(&format!("--at {host} login"), 2, &unknown);
@@ -385,7 +386,7 @@ fn failures_say_what_to_do(folder: &Path) {
     let web = std::thread::spawn(move || {
         let (mut stream, _) = other.accept().unwrap();
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
-        // Closing with unread bytes could discard the answer.
+        // Closing the connection with unread bytes could discard the answer.
         let _ = stream.read_to_end(&mut Vec::new());
     });
     let parts = ["does not answer like an Uru auth server", "check the address and port"];

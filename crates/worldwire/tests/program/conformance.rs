@@ -1,4 +1,5 @@
-//! `conformance`: the vectors, tried on the example that runs this program and on other programs.
+//! `conformance`: the vectors, run against the example that uses this program and against other
+//! programs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

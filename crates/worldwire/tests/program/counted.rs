@@ -7,7 +7,7 @@ use worldwire_capture::{ClassicWriter, LinkType, Timestamp};
 
 use crate::samples::{downloads, talk};
 
-/// The messages of `dissect` about these packets and its exit code.
+/// The messages of `dissect` about these packets, and its exit code.
 fn dissect(link: LinkType, packets: &[(&[u8], u32)], quiet: bool) -> (String, Option<i32>) {
     let more: &[&str] = if quiet { &["--quiet"] } else { &[] };
     let (out, err, code) = run("dissect", &capture(link, packets), more);
@@ -61,7 +61,7 @@ fn a_capture_without_conversations_says_why() {
     assert!(said.contains("contains no packets"), "{said}");
 }
 
-/// A gap in a conversation, or a truncated file, must not hide what else is wrong with the capture.
+/// A gap in a conversation, or a truncated file, must not hide other problems with the capture.
 #[test]
 fn all_warnings_about_a_capture_are_printed() {
     let mut talk = talk();

@@ -71,7 +71,7 @@ fn one_file_in_utf_16_is_one_problem() {
     assert!(said.contains("S_B.1.def:2:1: error: "), "{said}");
     let told = String::from_utf8(outcome.stdout).unwrap();
     assert!(told.contains("1 definition of") && told.ends_with(" 2 errors\n"), "{told}");
-    // In JSON, the file's encoding is a problem like the others, and nothing else is printed.
+    // In JSON output, the file's encoding is a problem like any other, and nothing else is printed.
     let outcome = run(home.path(), &["tera", "def", "check", "defs", "--json"]);
     assert_eq!((outcome.status.code(), outcome.stderr.len()), (Some(1), 0));
     let told = String::from_utf8(outcome.stdout).unwrap();

@@ -19,7 +19,7 @@ fn follow_shows_every_byte_once() {
             let (sealed, err, code) = bytes(&file, &raw);
             assert_eq!(sealed.len(), wanted.len(), "{stream} {side} {err}");
             assert_eq!((code, sealed == wanted), (i32::from(stream != "1"), true), "{err}");
-            // Encryption changes no length.
+            // Encryption does not change the length.
             let (open, err, code) =
                 bytes(&file, &[&raw[..], &["--keys", "uru-keys.toml"]].concat());
             assert_eq!((code, open.len()), (0, wanted.len()), "{err}");

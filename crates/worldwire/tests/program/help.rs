@@ -16,7 +16,7 @@ fn help(command: &[String]) -> String {
 
 /// The names of a command's subcommands.
 fn below(help: &str) -> Vec<String> {
-    // The top help has several groups.
+    // The top-level help has several groups.
     let first = if help.contains("\nCommands:\n") { "Commands:" } else { "Captures:" };
     let lines = help.lines().skip_while(|line| *line != first).skip(1);
     let is_end = |line: &str| match first {
@@ -24,12 +24,12 @@ fn below(help: &str) -> Vec<String> {
         _ => line == "Options:",
     };
     let lines = lines.take_while(|line| !is_end(line));
-    // Descriptions continue in lines that are indented further.
+    // Descriptions continue on lines that are indented further.
     let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     names.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
-/// All examples that need nothing but samples.
+/// All examples that need only the samples.
 fn examples(command: &[String], found: &mut Vec<String>) {
     let help = help(command);
     let own = help.lines().filter_map(|line| line.strip_prefix("  ")).filter(|line| {
@@ -65,8 +65,8 @@ fn examples_with_samples_can_be_pasted() {
     }
 }
 
-/// The commands suggested for opcodes that a map leaves open, and by `dissect` and
-/// `tera integrity`.
+/// The commands suggested for opcodes that a map leaves unresolved, and those suggested by
+/// `dissect` and `tera integrity`.
 #[test]
 fn suggested_commands_can_be_pasted() {
     let home = tempfile::tempdir().unwrap();

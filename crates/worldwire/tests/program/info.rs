@@ -54,7 +54,8 @@ fn brief_lines_are_names_with_values() {
     }
 }
 
-/// Names of secrets never precede a value, and values that are known to be secret do not occur.
+/// The name of a secret never precedes a value, and values that are known to be secret do not
+/// occur.
 #[test]
 fn secrets_are_not_on_brief_lines() {
     for sample in SAMPLES {
@@ -68,6 +69,6 @@ fn secrets_are_not_on_brief_lines() {
             assert!(!brief.contains(secret), "{sample:?}: {secret}");
         }
     }
-    // The last is in a sample, so the test can fail.
+    // The last value does occur in a sample, so the test can fail.
     assert!(dissect(&[SAMPLES[0], &["--full"]].concat()).contains("a9132248bb2c6ebb"));
 }

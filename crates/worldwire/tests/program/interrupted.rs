@@ -1,5 +1,5 @@
-//! A signal before the end of a capture file: output already printed stays, no summary is printed,
-//! no file is written, and the exit code shows the interruption.
+//! A signal that arrives before the end of a capture file: output already printed stays, no summary
+//! is printed, no file is written, and the exit code shows the interruption.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ struct Ended {
 }
 
 /// Runs a command over a large TERA capture, `large.pcapng` in the current folder, and sends it a
-/// signal while it runs. Tries again if the command had ended before the signal came.
+/// signal while it runs. Tries again if the command had ended before the signal arrived.
 fn interrupt(arguments: &[&str], (signal, code): (&str, i32)) -> Ended {
     let folder = tempfile::tempdir().unwrap();
     let capture = folder.path().join("large.pcapng");
@@ -62,7 +62,7 @@ fn interrupt(arguments: &[&str], (signal, code): (&str, i32)) -> Ended {
     panic!("{arguments:?}: no {signal} ended it with {code}");
 }
 
-/// Waits until a program is in the middle of a file. Returns false if it ended earlier.
+/// Waits until a program is in the middle of a file. Returns false if the program ended earlier.
 fn reads_on(child: &mut Child, file: &Path) -> bool {
     loop {
         let files = fs::read_dir(format!("/proc/{}/fd", child.id())).into_iter().flatten();

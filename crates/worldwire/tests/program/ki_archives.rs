@@ -28,7 +28,7 @@ fn commands_take_archives() {
     assert_eq!(lines.len(), 2, "{out}");
     // The object in text XML is counted in the same way.
     assert!(lines[0].starts_with("        4  1569547039") && lines[0].ends_with("MadeUpSnack"));
-    // An entry whose name leads outside is not written.
+    // An entry whose name leads outside the folder is not written.
     let hostile = home.bytes("a.wad");
     let at = hostile.windows(12).position(|window| window == b"Data/Nyx.xml").unwrap();
     let mut bytes = hostile;

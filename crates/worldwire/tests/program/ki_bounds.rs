@@ -30,13 +30,13 @@ fn of_packed(files: &[(&str, &Packed<'_>)]) -> Vec<u8> {
     [plan.finish().unwrap(), data].concat()
 }
 
-/// Runs with this much address space, in KiB.
+/// Runs the program with this much address space, in KiB.
 #[cfg(target_os = "linux")]
 fn within(home: &Home, memory: u32, arguments: &[&str]) -> Output {
     let limit = format!("ulimit -v {memory}; exec \"$@\"");
     let mut command = Command::new("sh");
     command.args(["-c", &limit, "sh", env!("CARGO_BIN_EXE_worldwire"), "ki"]).args(arguments);
-    // Otherwise each thread reserves addresses for its own heap, which it does not need.
+    // Otherwise, each thread reserves address space for a heap of its own, which it does not need.
     command.env("MALLOC_ARENA_MAX", "1").current_dir(home.path()).output().unwrap()
 }
 
@@ -51,7 +51,7 @@ fn threads_share_their_memory() {
     fs::write(home.at("a.wad"), of_packed(&files)).unwrap();
     let test = ["wad", "test", "--threads", "8", "a.wad"];
     ends(&within(&home, 900_000, &test), 0);
-    // With even less memory, it does not abort.
+    // With even less memory, the program does not abort.
     let (out, _) = ends(&within(&home, 250_000, &test), 1);
     assert!(out.contains("not enough memory for a file of 157286400 bytes"), "{out}");
 }
@@ -163,7 +163,7 @@ fn names_that_differ_in_case_do_not_overwrite_each_other() {
     assert!(err.contains(wanted) && err.contains("1 decoded, 1 skipped, 1 failed; "), "{err}");
     assert!(home.at("out/A/b.xml.json").exists());
     assert!(!home.at("out/a/B.xml.json").exists());
-    // A file that is not an object does not take an object's place.
+    // A file that is not an object does not replace an object.
     home.archive("b.wad", &[("A/b.xml", b"no object"), ("a/B.xml", &pet)]);
     let decode = ["op", "decode", "b.wad", "-t", "types.json", "-o", "other"];
     ends(&home.run(&decode), 0);
@@ -255,7 +255,7 @@ fn texts_skipped_for_translators_are_reported() {
 #[test]
 fn a_truncated_object_prints_nothing() {
     let home = home();
-    // Large enough that it is written while it is read.
+    // Large enough that the output is written while the input is read.
     let tricks = vec![format!("\"{}\"", "x".repeat(60_000)); 90].join(",");
     let json = format!("{{\"$class\":\"class MadeUpPet\",\"m_tricks\":[{tricks}]}}");
     fs::write(home.at("pet.json"), json).unwrap();

@@ -70,7 +70,7 @@ fn integers_that_look_rounded_are_reported() {
     let (_, err) = ends(&home.typed(&["op", "encode", "r.json", "-o", "r.bin"]), 0);
     let wanted = "m_zoneId: 10903862769591683000 looks like an integer that was rounded";
     assert!(err.contains(wanted), "{err}");
-    // A number that was not rounded may have any form.
+    // A number that was not rounded may be in any form.
     ends(&home.typed(&["op", "decode", "r.bin", "-o", "whole.json"]), 0);
     let (_, err) = ends(&home.typed(&["op", "encode", "whole.json", "--hex"]), 0);
     assert_eq!(err, "");
@@ -129,7 +129,7 @@ fn an_archive_round_trips_through_a_folder() {
         let extract = ["wad", "extract", "a.wad", "-C", "out", "--decode", form];
         let (_, err) = ends(&home.typed(&extract), 0);
         assert!(err.starts_with("7 files extracted, 3 decoded; "), "{err}");
-        // Nothing was changed, and no type list is needed to detect that.
+        // Nothing has changed, and detecting this needs no type list.
         let update = ["wad", "update", "a.wad", "--from", "out", "-o", "b.wad", "--force"];
         let (out, err) = ends(&home.run(&update), 0);
         assert!(out.is_empty() && err.starts_with("0 changed, 0 added, 0 removed, 7 unchanged"));
@@ -226,7 +226,7 @@ fn objects_in_xml_are_decoded_if_they_are_named() {
     }
     let (out, _) = ends(&home.typed(&["op", "decode", "Text.xml", "--to", "text"]), 0);
     assert!(out.contains("m_points: 3"), "{out}");
-    // The comment says how the object is stored.
+    // The comment states how the object is stored.
     for stream in [&["--form", "bind"][..], &["--form", "bare", "--deep"]] {
         home.put("s.json", object);
         let encode = [&["op", "encode", "s.json", "-o", "s.bin", "--force"], stream].concat();
@@ -319,7 +319,7 @@ fn replacing_an_object_is_a_change() {
         home.put(&name("Nyx"), home.text(&name("Nyx")).replace("Nyx", "Rex"));
         let update = ["wad", "update", "a.wad", "--from", "out", "-o", "b.wad"];
         assert_eq!(ends(&home.typed(&update), 0).0, "~ Data/Nyx.xml\n");
-        // Applying the folder of one archive to another that was changed undoes the change.
+        // Applying the folder of one archive to another archive that was changed undoes the change.
         let extract = ["wad", "extract", "a.wad", "-C", "out", "--decode", form, "--force"];
         ends(&home.typed(&extract), 0);
         let update = ["wad", "update", "b.wad", "--from", "out", "-o", "c.wad"];
@@ -394,7 +394,7 @@ fn a_wrong_value_in_xml_is_an_error_too() {
         ends(&home.typed(&encode), 1);
         assert!(!home.at("c.bin").exists());
     }
-    // Without the comment at the top, it is still the same object.
+    // Without the comment at the top, it is still recognised as the same object.
     let bare = whole.split_once("-->\n").unwrap().1.replace("Nyx", "Rex");
     home.put("out/Data/Nyx.xml", bare);
     let update = ["wad", "update", "a.wad", "--from", "out", "-o", "b.wad"];
@@ -460,7 +460,7 @@ fn the_form_can_be_chosen() {
     let bare = ["op", "encode", "q.json", "--form", "bare", "--flags", "0x6", "--hex"];
     let (out, _) = ends(&home.typed(&bare), 0);
     assert!(out.starts_with("497ec46d"), "{out}");
-    // XML keeps the form that the object had.
+    // XML keeps the object's original form.
     home.put("p.json", home.text("p.json").replace("\"flags\":15", "\"flags\":7"));
     ends(&home.typed(&["op", "encode", "p.json", "-o", "p.bin"]), 0);
     ends(&home.typed(&["op", "decode", "p.bin", "--to", "xml", "-o", "p.xml"]), 0);

@@ -51,7 +51,7 @@ fn files_without_a_known_name_are_found_by_content() {
         let (code, out, err) = run(&[&noun, &"check", &archive]);
         assert_eq!((code, &*out), (0, ""), "{noun}: {err}");
         assert_eq!(err.trim(), format!("1 {what} file, 0 with problems"));
-        // In the folder it exists twice, since it is in the archive too.
+        // In the folder, it exists twice, since it is in the archive, too.
         let (code, _, err) = run(&[&noun, &"check", &folder.path()]);
         assert_eq!(code, 0, "{err}");
         let wanted = format!("{index}.bin");

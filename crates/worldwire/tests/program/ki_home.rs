@@ -10,7 +10,7 @@ use worldwire_ki::file::wad::{BuildOptions, build};
 
 use crate::samples::samples;
 
-/// The folder.
+/// The folder, which is deleted on drop.
 pub(crate) struct Home(TempDir);
 
 /// Checks the exit code; returns both outputs.
@@ -68,17 +68,17 @@ impl Home {
         self.command(arguments).output().unwrap()
     }
 
-    /// Runs with the type list.
+    /// Runs the program with the type list.
     pub(crate) fn typed(&self, arguments: &[&str]) -> Output {
         self.run(&[arguments, &["--types", "ki-types.json"]].concat())
     }
 
-    /// Runs with data on standard input.
+    /// Runs the program with data on standard input.
     pub(crate) fn fed(&self, input: &[u8], arguments: &[&str]) -> Output {
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // The program may have read enough before the end of its input.
+        // The program may stop reading before the end of its input.
         let _ = child.stdin.take().unwrap().write_all(input);
         child.wait_with_output().unwrap()
     }

@@ -1,4 +1,4 @@
-//! A login server and its client, as a user starts them.
+//! A login server and its client, started as a user would start them.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -79,7 +79,7 @@ fn a_player_enters_a_zone_over_udp() {
     let words: Vec<&str> = client.into_iter().chain(steps.split(' ')).collect();
     let said = printed(&worldwire(&words));
     assert!(said.ends_with("ping: ok\n"), "{said}");
-    // Nothing listens for UDP at the address for TCP.
+    // Nothing listens for UDP at the address used for TCP.
     let (host, _) = address.split_once(':').unwrap();
     let closed = format!("{host}:9");
     let refused = worldwire(&["client", "ki", &closed, "--udp", "--patience", "1", "ping"]);

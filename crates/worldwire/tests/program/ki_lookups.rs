@@ -113,7 +113,7 @@ fn objects_are_found_by_their_values() {
     let (out, _) = find("*Character and exists(m_zoneId)", &["--json-safe"]);
     assert!(out.contains(&format!("\"m_zoneId\":\"{ZONE}\"")), "{out}");
     assert_eq!(find("m_name == \"nobody\"", &[]).0, "");
-    // Every class is derived from this one, which the type list does not have.
+    // Every class is derived from this one, which the type list does not contain.
     let (out, err) = find("class is PropertyClass and m_points == 3", &[]);
     assert_eq!(out, "a.wad/Data/Text.xml  class MadeUpSnack  m_points: 3\n");
     assert!(err.starts_with("1 of 5 objects; "), "{err}");

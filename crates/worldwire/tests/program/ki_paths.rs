@@ -34,7 +34,7 @@ fn one_file_of_an_archive_is_named_by_its_path() {
         fs::write(home.at("Nyx.xml"), sample("ki-pet.xml")).unwrap();
         ends(&home.run(&["op", "decode", "Nyx.xml", "-t", "types.json"]), 0)
     };
-    // The path is as `ki find` prints it.
+    // The path has the form in which `ki find` prints it.
     let (found, _) =
         ends(&home.run(&["find", "--where", "MadeUpPet", "pets.wad", "-t", "types.json"]), 0);
     let path = found.split_whitespace().next().unwrap();
@@ -149,7 +149,7 @@ fn an_object_takes_the_name_of_no_other_file() {
     let wanted = "worldwire: twice.wad/a.xml: skipped: an earlier file of the archive has the \
                   same name\n1 decoded, 0 skipped, 1 failed; ";
     assert!(err.starts_with(wanted), "{err}");
-    // A damaged file is named once.
+    // A damaged file is reported once.
     let mut bytes = fs::read(home.at("pets.wad")).unwrap();
     let last = bytes.len() - 1;
     bytes[last] ^= 1;

@@ -127,7 +127,7 @@ async fn a_capture_of_a_login_server_dissects_completely() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
     let output = command.arg("dissect").arg(&capture).arg("--keys").arg(&secrets).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    // No problems, and every byte is understood.
+    // There are no problems, and every byte is decoded.
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
     for name in [

@@ -13,7 +13,7 @@ fn dissect(arguments: &[&str]) -> (String, String, i32) {
     (text(output.stdout), text(output.stderr), output.status.code().unwrap())
 }
 
-/// The output for single items: lines, or lines with the indented ones below them.
+/// The output for individual items: lines, or lines with the indented ones below them.
 fn items(text: &str, is_text: bool) -> Vec<String> {
     let mut items: Vec<String> = Vec::new();
     for line in text.lines() {
@@ -105,7 +105,7 @@ fn a_limit_ends_reading_early() {
     let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/uru-keys.toml");
     let broken = folder.path().join("broken.pcapng");
     let mut bytes = fs::read(sample).unwrap();
-    // A second capture, whose end is missing, follows. Only a complete read notices this.
+    // A second capture, whose end is missing, follows. Only reading to the end reveals this.
     let half = bytes[..bytes.len() / 2 + 1].to_vec();
     for _ in 0..40 {
         bytes.extend_from_within(..half.len() * 2 - 2);
@@ -123,7 +123,7 @@ fn a_limit_ends_reading_early() {
     assert_eq!(code, 1, "{err}");
     let (out, err, code) = run(&["--limit", "2"]);
     assert_eq!((out.lines().count(), err.as_str(), code), (2, "", 0));
-    // The exit code follows from the lines that were written.
+    // The exit code depends on the lines that were written.
     let (out, _, code) = run(&["--filter", "problem", "--limit", "1", "--keys", keys]);
     assert!(code == 1 && out.lines().count() <= 1, "{out}");
 }

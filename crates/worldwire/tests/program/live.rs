@@ -12,7 +12,7 @@ use std::time::Duration;
 use worldwire_capture::{CaptureReader, Record};
 use worldwire_core::Limits;
 
-/// Ends the program with the test, even if the test fails.
+/// Ends the program when the test ends, even if the test fails.
 struct Running(Child);
 
 impl Drop for Running {
@@ -26,7 +26,7 @@ fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(name)
 }
 
-/// The program reading a capture, with the keys of the samples.
+/// The program, reading a capture with the keys of the samples.
 fn worldwire(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
     command.args(arguments).arg("--keys").arg(sample("uru-keys.toml"));
@@ -192,7 +192,7 @@ fn a_followed_file_is_closed_when_nobody_reads_the_output() {
 /// A live capture writes its files as packets arrive, and they survive if the program is killed.
 #[test]
 fn files_of_live_captures_grow() {
-    // The packets of a file and whether it ends after a complete one.
+    // The packets of a file, and whether it ends after a complete packet.
     let (all, _) = packets(&fs::read(sample("uru-login.pcapng")).unwrap());
     let (first, _) = halves();
     let folder = tempfile::tempdir().unwrap();
@@ -231,7 +231,7 @@ fn files_of_live_captures_grow() {
     }
 }
 
-/// However the program ends, the capturing program ends too, even if it captures nothing more.
+/// However the program ends, the capturing program ends, too, even if it captures nothing more.
 #[cfg(unix)]
 #[test]
 fn a_killed_program_leaves_no_capturing_program() {
@@ -242,7 +242,7 @@ fn a_killed_program_leaves_no_capturing_program() {
     let [a, q, f] = [&alive, &quiet, &file].map(|path| path.display().to_string());
     let script = format!("exec 3> '{a}'; cat '{f}'; exec cat '{q}'");
     let path = crate::captures::fake("tcpdump", folder.path(), &script);
-    // Opened for reading and writing, the FIFO has a writer that never writes.
+    // Because it is opened for reading and writing, the FIFO has a writer that never writes.
     let quiet = fs::OpenOptions::new().read(true).write(true).open(&quiet).unwrap();
     let mut command = worldwire(&["capture", "any", "--brief"]);
     let mut running = Running(command.env("PATH", path).spawn().unwrap());
@@ -252,7 +252,7 @@ fn a_killed_program_leaves_no_capturing_program() {
     running.0.kill().unwrap();
     running.0.wait().unwrap();
     let (sender, ended) = mpsc::channel();
-    // The reading ends when the last process that has the FIFO open for writing ends.
+    // Reading ends when the last process that has the FIFO open for writing ends.
     std::thread::spawn(move || sender.send(alive.read_to_end(&mut Vec::new())));
     let outcome = ended.recv_timeout(Duration::from_secs(60));
     drop(quiet);
@@ -294,7 +294,7 @@ fn captured_packets_are_shown_as_a_page() {
     assert!(status.success(), "{status}: {said}");
 }
 
-/// The packets of a capture that may be torn and whether it ends after a packet.
+/// The packets of a capture that may be truncated, and whether it ends after a complete packet.
 fn packets(file: &[u8]) -> (Vec<Vec<u8>>, bool) {
     let mut packets = Vec::new();
     let Ok(mut capture) = CaptureReader::new(file, &Limits::DEFAULT) else {
@@ -352,14 +352,14 @@ fn each_file_of_a_ring_opens_on_its_own() {
         assert!(file.ends_with(format!("evening-{:05}.pcapng", last - back)), "{numbers:?}");
         assert!(fs::metadata(file).unwrap().len() < 64 << 10);
         let found = messages(file);
-        // Decrypted, although the conversation began in a file that was deleted.
+        // The messages are decrypted, although the conversation began in a file that was deleted.
         assert!(found.iter().all(|line| all.contains(line)), "{}", file.display());
         assert!(found.len() > 3, "{}: {found:?}", file.display());
         if back == 0 {
             assert_eq!(found.last(), all.last());
         }
     }
-    // The next capture does not overwrite them.
+    // The next capture does not overwrite the existing files.
     let output = capture(&["--ring", "3", "--ring-size", "8kB"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("already exists"));
@@ -367,7 +367,7 @@ fn each_file_of_a_ring_opens_on_its_own() {
     let output = capture(&["--ring", "2", "--ring-time", "1h", "--force"]);
     assert!(output.status.success());
     assert_eq!(messages(&folder.path().join("evening-00001.pcapng")), all);
-    // Nothing of the longer ring is left.
+    // No files of the longer ring are left.
     assert_eq!(files().len(), 1);
 }
 

@@ -1,4 +1,4 @@
-//! How much of your captures can be decoded when segments are lost.
+//! Measures how much of your captures can be decoded when segments are lost.
 //!
 //! `WORLDWIRE_LOST` names a directory with captures, and a key file (`.toml` or `.ini`) where one
 //! is needed. One segment in a hundred is removed, once as captured, and once with each side's
@@ -6,7 +6,7 @@
 //! the complete capture; the share of unaffected messages that are decoded is printed, and must be
 //! at least 95 %.
 //!
-//! The segments with the key exchange are kept: without them nothing can be decrypted.
+//! The segments with the key exchange are kept, because nothing can be decrypted without them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddrV4;
@@ -83,7 +83,7 @@ fn cut(all: &[Said], most: usize) -> Vec<Said> {
     joined.iter().flat_map(pieces).collect()
 }
 
-/// A message of a JSON line: its conversation, sender and position, and the rest of the line.
+/// A message from a JSON line: its conversation, sender and position, and the rest of the line.
 type Message = ((u64, bool), Range<u64>, String);
 
 /// The messages that the program reads from the segments, without the lost ones.
@@ -122,7 +122,8 @@ fn messages(all: &[Said], lost: &BTreeSet<usize>, keys: &[String]) -> Vec<Messag
         let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
         let range = line["range"].clone();
         let place = (line["stream"].as_u64().unwrap(), line["from"] == "client");
-        // These depend on lost packets: known players, and the packet that completes a message.
+        // These fields depend on lost packets: known players, and the packet that completes a
+        // message.
         let members = line.as_object_mut().unwrap();
         for key in ["time", "packet", "players", "remarks"] {
             members.remove(key);
@@ -134,11 +135,11 @@ fn messages(all: &[Said], lost: &BTreeSet<usize>, keys: &[String]) -> Vec<Messag
     out.lines().filter_map(message).collect()
 }
 
-/// The number of unaffected messages that are decoded and their total number.
+/// The number of unaffected messages that are decoded, and the total number of unaffected messages.
 fn measure(all: &[Said], keys: &[String]) -> (usize, usize) {
     let whole = messages(all, &BTreeSet::new(), keys);
     let known: BTreeSet<&str> = whole.iter().map(|(_, _, line)| &**line).collect();
-    // The position of each segment and whether it is among the first of its side.
+    // The position of each segment, and whether it is among the first of its side.
     let (mut streams, mut at) = (Vec::new(), BTreeMap::new());
     let mut places = Vec::new();
     for Said { ends, from, bytes } in all {

@@ -1,4 +1,4 @@
-//! The program as a user runs it.
+//! The program, run as a user would run it.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 

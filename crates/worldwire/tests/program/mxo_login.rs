@@ -1,4 +1,4 @@
-//! A server of The Matrix Online with logins, as a user runs it.
+//! A Matrix Online server with logins, run as a user would run it.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -12,14 +12,15 @@ use worldwire_mxo::file::format_private_key;
 
 const PASSWORD: &str = "white rabbit";
 
-/// A server that ends with the test. Its log's pipe stays open, so that it can keep writing.
+/// A server that is stopped when the test ends. Its log's pipe stays open, so that it can keep
+/// writing.
 pub(crate) struct Serving {
     child: Child,
     pub(crate) auth: String,
     pub(crate) margin: String,
     pub(crate) game: String,
     status: String,
-    /// What it prints until it is ready.
+    /// What the server prints until it is ready.
     start: String,
     _log: BufReader<ChildStderr>,
 }

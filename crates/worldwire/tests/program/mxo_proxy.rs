@@ -1,5 +1,5 @@
-//! `worldwire proxy mxo` between the project's clients and server of The Matrix Online, from the login
-//! to the game.
+//! `worldwire proxy mxo` between the project's Matrix Online clients and server, from the login to
+//! the game.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -16,7 +16,7 @@ use worldwire_mxo::file::format_private_key;
 use crate::mxo_login::{Serving, run, serve, worldwire, write_signing_key};
 use crate::proxy::{Running, messages, names, port, printed};
 
-/// A server with accounts and a proxy in front of it.
+/// A server with accounts, and a proxy in front of it.
 struct Proxied {
     /// Kept until the test ends.
     _serving: Serving,
@@ -73,7 +73,7 @@ impl Proxied {
     }
 }
 
-/// A client that ends with the test.
+/// A client that is stopped when the test ends.
 struct Playing {
     child: Child,
     lines: BufReader<std::process::ChildStdout>,
@@ -235,7 +235,7 @@ fn hostile_clients_of_a_proxy_stop_nobody() {
     let ports = [proxied.auth.clone(), proxied.margin.clone()];
     for address in &ports {
         for _ in 0..4 {
-            // Half-open: nothing is sent.
+            // A connection on which nothing is sent.
             open.push(TcpStream::connect(address).unwrap());
         }
         for bytes in [
@@ -250,7 +250,7 @@ fn hostile_clients_of_a_proxy_stop_nobody() {
             stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
             stream.write_all(bytes).unwrap();
             stream.shutdown(std::net::Shutdown::Write).unwrap();
-            // The server closes what it cannot read.
+            // The server closes connections that it cannot read.
             stream.read_to_end(&mut Vec::new()).unwrap();
         }
         let mut flood = TcpStream::connect(address).unwrap();

@@ -1,4 +1,4 @@
-//! An MxO world as a user starts it, and clients in it.
+//! An MxO world started as a user would start it, and clients in it.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -6,12 +6,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
-/// A world that ends with the test. Its log's pipe stays open, so that it can keep writing.
+/// A world that is stopped when the test ends. Its log's pipe stays open, so that it can keep
+/// writing.
 struct Serving {
     child: Child,
     address: String,
     status: String,
-    /// What it prints until it is ready.
+    /// What the server prints until it is ready.
     start: String,
     log: BufReader<ChildStderr>,
 }
@@ -131,7 +132,7 @@ fn clients_join_in_parallel() {
     let start = std::time::Instant::now();
     let (code, _, err) = visit(&serving, &["--count", "40", "--delay", "300", "--seconds", "0"]);
     assert!(code == Some(0) && err.contains("40 clients, "), "{err}");
-    // If they ran one after another, each would wait for at least three delays.
+    // If the clients ran one after another, each would wait for at least three delays.
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
 }
 
@@ -148,7 +149,7 @@ fn a_client_reconnects_and_says_why() {
     while !said.contains("client entered") {
         assert!(serving.log.read_line(&mut said).unwrap() > 0, "{said}");
     }
-    // By then, the client has been sent the world.
+    // By then, the world has been sent to the client.
     assert_eq!(visit(&serving, &["--seconds", "1"]).0, Some(0));
     drop(serving);
     let mut heard = String::new();

@@ -192,7 +192,7 @@ fn an_object_in_a_message_can_be_made_and_changed() {
     let first = fs::read(&bytes).unwrap();
     let told = decode();
     assert!(told.contains(&format!("\"object\":{}", snack(5))), "{told}");
-    // Unchanged parts stay; the last bits of the object's last byte have no meaning.
+    // Unchanged parts are preserved; the last bits of the object's last byte have no meaning.
     let mut odd = first.clone();
     *odd.last_mut().unwrap() |= 0x80;
     fs::write(&bytes, &odd).unwrap();
@@ -239,7 +239,7 @@ fn files_bring_their_flags_whatever_these_say() {
     let (_, hex, _) = run(&[&"ki", &"op", &"encode", &json, &"-t", &types, &"--hex"]);
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex.trim(), digits);
-    // Flags on the command line are not those in the file.
+    // The flags on the command line differ from those in the file.
     let (code, again, _) = run(&[&"ki", &"op", &"decode", &file, &"-t", &types, &"--flags", &"2"]);
     assert_eq!((code, again), (0, out));
 }
@@ -298,7 +298,8 @@ fn streams_without_a_magic_number_need_options() {
     let object = "{\"$class\":\"class MadeUpPet\",\"m_name\":\"\\\"stream\\\"\"}";
     fs::write(&json, object).unwrap();
     let blob = blobs.join("1.bin");
-    // A shallow stream has every property, so it needs a description of the properties.
+    // A shallow stream contains every property, so decoding it requires a description of the
+    // properties.
     let (code, _, err) = run(&[&"ki", &"op", &"encode", &json, &"-t", &types, &"--shallow"]);
     assert!(code == 1 && err.contains("fill in missing properties"), "{err}");
     let (code, hex, _) = run(&[
@@ -327,7 +328,7 @@ fn streams_without_a_magic_number_need_options() {
     assert!(out.contains(object), "{out}");
     let (code, _, err) = run(&[&"ki", &"op", &"decode", &blobs, &"-t", &types]);
     assert!(code == 0 && err.starts_with("0 decoded, 1 skipped, 0 failed; "), "{err}");
-    // The user has to know the pairs of the CoreObject form.
+    // The user has to supply the pairs of the CoreObject form.
     let [hints, core] = ["hints.toml", "core.bin"].map(|name| folder.path().join(name));
     fs::write(&hints, "[[ki.core]]\nblock = 7\ntype = 8\nclass = \"class MadeUpPet\"\n").unwrap();
     let mut bytes = fs::read(&blob).unwrap();

@@ -1,4 +1,4 @@
-//! One server per database, whichever path leads to it.
+//! Only one server can use a database, whichever path leads to it.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -21,7 +21,7 @@ const FAMILIES: [Family; 2] = [
     Family { name: "ki", database: "login.sqlite", folder_option: "--server" },
 ];
 
-/// A server, which is killed however the test ends.
+/// A server, which is killed when the test ends, however it ends.
 struct Server {
     child: Child,
     errors: BufReader<ChildStderr>,
@@ -44,7 +44,7 @@ impl Server {
         Self { child, errors, said: String::new() }
     }
 
-    /// Waits until it runs. Returns false if it ends instead.
+    /// Waits until the server runs. Returns false if it ends instead.
     fn runs(&mut self) -> bool {
         while !self.said.contains("Ctrl-C") {
             if self.errors.read_line(&mut self.said).unwrap() == 0 {
@@ -55,7 +55,7 @@ impl Server {
         true
     }
 
-    /// Checks that it does not start, because another server has the database.
+    /// Checks that the server does not start, because another one has the database.
     fn refused_by(mut self, other: u32) {
         assert!(!self.runs(), "{}", self.said);
         let wanted = format!("in use by process {other} on ");
@@ -103,7 +103,7 @@ fn a_second_server_is_refused_whichever_path_leads_to_the_database() {
         fs::remove_file(&other).unwrap();
         fs::hard_link(&file, &other).unwrap();
         Server::start(&family, &two).refused_by(id);
-        // A command cannot open its database either.
+        // A command cannot open the database either.
         let mut list = Command::new(env!("CARGO_BIN_EXE_worldwire"));
         if family.name == "ki" {
             fs::write(two.join("ki.toml"), "").unwrap();

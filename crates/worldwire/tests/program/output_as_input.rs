@@ -1,4 +1,4 @@
-//! Output that is input for other commands: keys, values in filters, single messages.
+//! Output that serves as input for other commands: keys, values in filters, single messages.
 
 use std::process::Command;
 
@@ -44,7 +44,7 @@ fn exported_keys_decrypt_their_capture() {
     let (whole, _, _) = brief("mxo-world.pcapng", "mxo-keys.toml");
     let (again, err, code) = brief("mxo-world.pcapng", mxo);
     assert_eq!((again, code), (whole, 0), "{err}");
-    // TERA's keys are in the capture; exported, they decrypt a capture that lacks them.
+    // TERA's keys are in the capture. Once exported, they decrypt a capture that lacks them.
     let tera = folder.path().join("tera.toml");
     let tera = tera.to_str().unwrap();
     let export = ["secrets", "export", "tera-login.pcapng", "--data", "tera", "-o", tera];
@@ -97,7 +97,7 @@ fn printed_values_work_in_filters() {
         let all = filter(&format!("{name} == {}", json[name]));
         assert!(said(&["--json", "--filter", &all]).contains("AcctLoginRequest"), "{all}");
     }
-    // Bytes, as text and as JSON lines show them.
+    // Bytes, in the forms used by text and by JSON lines.
     let shown = said(&["--filter", line]);
     let hash = shown.lines().find_map(|line| line.trim().strip_prefix("challengeHash: ")).unwrap();
     let hash = hash.split(' ').next().unwrap();

@@ -1,4 +1,4 @@
-//! `worldwire proxy` between the project's servers and clients, as a user starts them.
+//! `worldwire proxy` between the project's servers and clients, started as a user would start them.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -11,8 +11,8 @@ use worldwire_core::json::{Json, parse};
 
 use crate::client::words;
 
-/// A server or proxy, which is killed however the test ends. The pipe of its log stays open, so that
-/// it can keep writing.
+/// A server or proxy, which is killed when the test ends, however it ends. The pipe of its log
+/// stays open, so that it can keep writing.
 pub(crate) struct Running {
     pub(crate) child: Child,
     pub(crate) said: String,
@@ -36,7 +36,7 @@ impl Running {
         running
     }
 
-    /// Waits for this text in its log.
+    /// Waits for this text in the process's log.
     pub(crate) fn hear(&mut self, wanted: &str) {
         while !self.said.contains(wanted) {
             let log = self.log.as_mut().expect("it is still read");
@@ -44,7 +44,7 @@ impl Running {
         }
     }
 
-    /// Reads the rest of its log in the background: a full pipe would stop it.
+    /// Reads the rest of the log in the background, because a full pipe would block the process.
     pub(crate) fn ignore_log(&mut self) {
         if let Some(mut log) = self.log.take() {
             thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
@@ -57,7 +57,7 @@ impl Running {
         rest.chars().take_while(|it| it.is_ascii_digit() || ".:".contains(*it)).collect()
     }
 
-    /// Stops it as an operator would and waits for it to end.
+    /// Stops the process as an operator would, and waits for it to end.
     pub(crate) fn stop(mut self) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
@@ -121,7 +121,7 @@ pub(crate) fn port(address: &str) -> &str {
     address.rsplit(':').next().unwrap()
 }
 
-/// Names in alphabetical order: conversations overlap.
+/// The names are in alphabetical order, because conversations overlap.
 pub(crate) fn names(messages: &[(String, Json)]) -> Vec<&str> {
     let mut names: Vec<&str> = messages.iter().map(|(name, _)| &**name).collect();
     names.sort_unstable();
@@ -139,8 +139,8 @@ fn either_side_of_an_uru_proxy_can_be_encrypted_without_the_other() {
     uru_evening([false, true]);
 }
 
-/// An evening of two clients through a proxy. `encrypted` says whether its connections to the
-/// clients and to the shard are encrypted.
+/// An evening of two clients through a proxy. `encrypted` states whether the proxy's connections to
+/// the clients and to the shard are encrypted.
 fn uru_evening(encrypted: [bool; 2]) {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
@@ -170,7 +170,7 @@ fn uru_evening(encrypted: [bool; 2]) {
     let relay = ["proxy", "uru", "--server-ini", "server.ini", "--client-ini", "client.ini"];
     let listen = ["--listen", "127.0.0.1:0", "--record", "evening.pcapng"];
     let client = ["--client-encryption", if encrypted[0] { "on" } else { "off" }];
-    // Without the option, the sides are alike.
+    // Without the option, both sides are the same.
     let client = if encrypted[0] == encrypted[1] { &[][..] } else { &client };
     let proxy = Running::start(home, &[&relay[..], &listen, client].concat());
     let proxy_port = port(&proxy.address()).to_owned();
@@ -207,7 +207,7 @@ fn uru_evening(encrypted: [bool; 2]) {
     }
     ben.kill().unwrap();
     ben.wait().unwrap();
-    // The proxy still accepts connections when the shard is gone.
+    // The proxy still accepts connections after the shard has ended.
     shard.stop();
     let output = visit("ann", "login").output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -332,7 +332,7 @@ fn messages_are_changed_by_rules_and_held_at_breakpoints() {
     let visit = ["client", "ki", &at, "--account", "merle", "--password-file", "pw"];
     let mut client = worldwire(home, &[&visit[..], &steps].concat()).spawn().unwrap();
     proxy.hear("validates");
-    // Every list of characters that the client asks for waits for a decision.
+    // Every list of characters that the client requests is held until a decision is made.
     let mut decided = 0;
     let status = loop {
         if let Some(status) = client.try_wait().unwrap() {
@@ -506,7 +506,7 @@ fn messages_are_added_to_conversations_of_mxo() {
     proxy.stop();
     let all = printed(home, &["dissect", "evening.pcapng", "--brief"]);
     assert!(!all.contains('!'), "{all}");
-    // Packets inside and outside the proxy; a packet can have several messages.
+    // Packets inside and outside the proxy; a packet can contain several messages.
     let packets = |opcode: &str| {
         [port(&to), port(&at)].map(|port| {
             let filter = format!("port == {port} and opcode == {opcode}");
@@ -546,7 +546,7 @@ fn launchers_get_a_list_of_servers_that_leads_to_the_proxy() {
     for (server, port) in servers.iter().zip(found) {
         let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let (mut server, _) = server.accept().unwrap();
-        // What every server sends first.
+        // The messages that every server sends first.
         server.write_all(&[1, 0, 0, 0]).unwrap();
         let mut first = [0; 4];
         client.read_exact(&mut first).unwrap();

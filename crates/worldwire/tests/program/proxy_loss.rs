@@ -11,8 +11,8 @@ use worldwire_core::json::parse;
 
 use crate::proxy::{Running, open_world, port, worldwire};
 
-/// A link to a server that loses this percentage of all datagrams in both directions, for any number
-/// of clients. Returns its address. It lasts as long as the process.
+/// Starts a link to a server that loses this percentage of all datagrams in both directions, for
+/// any number of clients. Returns the link's address. The link lasts as long as the process.
 fn lossy(server: &str, loss: u64, seed: u64) -> String {
     let near = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = near.local_addr().unwrap().to_string();
@@ -65,7 +65,7 @@ fn messages(folder: &Path, recording: &str, ports: [&str; 2]) -> [Vec<String>; 2
             let port: u64 = port.parse().unwrap();
             ["srcport", "dstport"].iter().any(|key| json[*key] == port)
         };
-        // Notes have no dot.
+        // The names of notes have no dot.
         if name.contains('.') {
             let group = ports.iter().position(has).unwrap();
             all[group].push(["from", "name", "fields"].map(|key| json[key].to_string()).join(" "));
@@ -97,8 +97,8 @@ fn play(clients: &str, seconds: &str, loss: u64, seed: u64) {
     assert!(inside == outside, "{} messages inside, {} outside", inside.len(), outside.len());
 }
 
-/// `$WORLDWIRE_PROXY_LOSS` is the number of runs with twenty clients. By default, fewer clients play
-/// once.
+/// `WORLDWIRE_PROXY_LOSS` is the number of runs with twenty clients. By default, there is one run
+/// with fewer clients.
 #[test]
 fn mxo_clients_see_the_same_world_through_a_proxy_despite_heavy_losses() {
     let runs = std::env::var("WORLDWIRE_PROXY_LOSS").ok().and_then(|runs| runs.parse().ok());

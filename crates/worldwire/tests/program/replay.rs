@@ -14,7 +14,7 @@ fn sample(name: &str) -> String {
     format!("{}/../../samples/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The output of a replay and its exit code.
+/// The output of a replay, and its exit code.
 fn replay(folder: &Path, words: &[&str]) -> (Option<i32>, String, String) {
     let output = worldwire(folder, &[&["replay"], words].concat()).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -29,7 +29,7 @@ fn stream(folder: &Path, capture: &str, port: &str, name: &str) -> String {
     line["stream"].to_string()
 }
 
-/// The commands of a recipe in `docs/proxy.md`, one in each line.
+/// The commands of a recipe in `docs/proxy.md`, one per line.
 fn recipe(name: &str) -> Vec<Vec<String>> {
     let page = include_str!("../../../../docs/proxy.md");
     let start = format!("<!-- replay: {name} -->\n");
@@ -46,7 +46,7 @@ fn a_recorded_ki_login_is_replayed_as_the_guide_says() {
     let server = login_server(home);
     let recipe = recipe("ki");
     let [relay, visit, again] = &recipe[..] else { panic!("{recipe:?}") };
-    // The ports of the guide may be in use.
+    // The ports used in the guide may be taken.
     let to = server.address();
     let words = |line: &[String], at: &str| -> Vec<String> {
         let words = line.iter().map(|word| word.replace("127.0.0.1:12000", &to));
@@ -71,7 +71,7 @@ fn a_recorded_ki_login_is_replayed_as_the_guide_says() {
     assert_eq!((code, &*problems), (Some(0), ""), "{said}");
     assert_eq!(said.lines().filter(|line| line.contains("replayed as client")).count(), 2);
 
-    // With another password, the server refuses what it accepted in the recording.
+    // With another password, the server refuses the login that it accepted in the recording.
     fs::write(home.join("wrong"), "hunter3\n").unwrap();
     again.extend(["--password-file", "wrong"]);
     let (code, _, problems) = replay(home, &again);

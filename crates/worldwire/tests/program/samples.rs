@@ -84,7 +84,7 @@ pub(crate) fn downloads() -> Vec<(Side, Vec<u8>)> {
     said.collect()
 }
 
-/// A conversation of invented addresses.
+/// A conversation between invented addresses.
 pub(crate) fn talk() -> SyntheticTcp {
     SyntheticTcp::new("192.0.2.7:40000".parse().unwrap(), "192.0.2.1:14617".parse().unwrap())
 }

@@ -1,4 +1,4 @@
-//! `sanitize`: what the new capture must not contain, and what it must.
+//! `sanitize`: what the new capture must and must not contain.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ fn run(arguments: &[&str]) -> (Vec<u8>, String, i32) {
     (output.stdout, err, output.status.code().unwrap())
 }
 
-/// A sample, how to read it, and what nobody may learn from the new capture.
+/// A sample, how to read it, and the data that the new capture must not reveal.
 struct Case {
     file: &'static str,
     keys: &'static [&'static str],
@@ -88,13 +88,13 @@ const CASES: [Case; 10] = [
         data: &[],
         texts: &["Merle", "Ambrose", "hacker", "white rabbit", "Whoa", "192.0.2.1"],
         bytes: &[
-            // The session's key and ID, the challenge, the server's key, and the user's.
+            // The session's key and ID, the challenge, the server's key, and the user's key.
             "78774a186003cdaf73dfefce516edeac",
             "a794b617",
             "cb6e387de1e6234aa45f4df00a8b62ad",
             "acab5c73d774d63b53214142585ee66f",
             "9c978604af2616fab62fd73ccb05765f",
-            // What is encrypted for the server, and with the account's key.
+            // The data encrypted for the server, and the data encrypted with the account's key.
             "27fd4b80afb9f8a49cef1b6f9fce4587",
             "260dbcd9661fc14fec587f145ca53666",
         ],
@@ -308,7 +308,8 @@ fn lines(arguments: &[&str]) -> Vec<Value> {
     json.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Auth, margin and world of one login share certificates, a session and a character.
+/// The auth, margin and world conversations of one login share certificates, a session and a
+/// character.
 #[test]
 fn a_login_of_mxo_stays_one_login() {
     /// The names of all fields and the lengths of texts and lists.
@@ -360,7 +361,7 @@ fn a_login_of_mxo_stays_one_login() {
     assert_eq!(id, value("setup.Hello", "/characterUid"));
 }
 
-/// A part of a login would be of no use and must not look like another.
+/// Part of a login would be useless, and must not look like a different login.
 #[test]
 fn a_login_without_its_key_is_omitted() {
     let folder = tempfile::tempdir().unwrap();

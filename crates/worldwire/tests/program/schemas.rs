@@ -1,4 +1,4 @@
-//! Checks what the program prints against the JSON schemas in `docs`.
+//! Checks the program's output against the JSON schemas in `docs`.
 
 use std::path::Path;
 use std::process::Command;
@@ -47,7 +47,7 @@ fn dissected_lines_match_their_schema() {
             let mut arguments = vec!["dissect", &file, form, "--quiet"];
             arguments.extend(options);
             check(&schema, &arguments);
-            // Without keys and definitions, less can be read.
+            // Without keys and definitions, less can be decoded.
             check(&schema, &["dissect", &file, form, "--quiet"]);
         }
     }

@@ -1,4 +1,4 @@
-//! Servers as a user starts and stops them.
+//! Servers, started and stopped as a user would do it.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
@@ -14,7 +14,7 @@ impl Drop for Running {
     }
 }
 
-/// Starts a shard, stops it once it runs, and returns its output: results, and the rest.
+/// Starts a shard, stops it once it runs, and returns its output on both streams.
 fn start_and_stop(folder: &Path, listen: &str, meanwhile: impl FnOnce()) -> (String, String) {
     run(&["uru", "--listen", listen, folder.to_str().unwrap()], "-INT", meanwhile)
 }
@@ -59,7 +59,7 @@ fn account(folder: &Path, arguments: &[&str]) -> String {
     command.args(["uru", "account"]).args(arguments).arg("--shard").arg(folder);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // Some commands do not read it.
+    // Some commands do not read their input.
     let _ = child.stdin.take().unwrap().write_all(b"secret\n");
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());
@@ -70,7 +70,7 @@ fn account(folder: &Path, arguments: &[&str]) -> String {
 fn a_shard_starts_from_nothing_and_stops_when_asked() {
     let folder = tempfile::tempdir().unwrap();
     let shard = folder.path().join("shard");
-    // Operators can give commands while it runs.
+    // Operators can give commands while the shard runs.
     let (printed, said) = start_and_stop(&shard, "127.0.0.1:0", || {
         account(&shard, &["add", "ann@example.org"]);
         let mut again = Command::new(env!("CARGO_BIN_EXE_worldwire"));
@@ -109,7 +109,7 @@ fn a_shard_starts_from_nothing_and_stops_when_asked() {
     ));
     assert!(!said.contains("created a shard"), "{said}");
 
-    // The address that clients use, and a page that they can reach, or none.
+    // The address that clients use, with a page that they can reach or without any.
     let public = |status: &str| {
         let listen = ["--listen", "0.0.0.0:0", "--public-address", "uru.example.org"];
         let home = folder.path().join(status.replace(':', "-"));

@@ -1,4 +1,4 @@
-//! Two processes of an Uru shard or a login server, as docs/cluster.md sets them up.
+//! Two processes of an Uru shard or a login server, set up as described in docs/cluster.md.
 
 #[path = "../../../server/tests/data/support/database.rs"]
 mod database;
@@ -23,7 +23,7 @@ use crate::client::command;
 /// How long a test waits for a line.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A process, which is killed however the test ends.
+/// A process, which is killed when the test ends, however it ends.
 struct Process {
     child: Child,
     lines: Receiver<String>,
@@ -65,7 +65,7 @@ impl Process {
         assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
     }
 
-    /// Stops the process as systemd does.
+    /// Stops the process as systemd would do.
     fn stop(mut self) {
         self.signal("-TERM");
         assert!(self.child.wait().unwrap().success());
@@ -232,7 +232,7 @@ fn a_standby_serves_after_kills_and_stops() {
     let time = start.elapsed();
     assert!(time < Duration::from_secs(3), "{time:?}");
     again.says("the shard was handed over; this process becomes a standby");
-    // A command uses the folder at this moment.
+    // A command is using the folder at this moment.
     let lock = FolderLock::take(&one.path).unwrap();
     assert!(lock.is_some());
     sleep(Duration::from_millis(1_500));
@@ -337,8 +337,8 @@ fn a_login_server_has_a_standby() {
     again.stop();
 }
 
-/// How long a process may look active after its database stopped answering: its lease lasts 1 s, and
-/// the rest is for busy machines.
+/// How long a process may still appear active after its database has stopped answering: its lease
+/// lasts 1 s, and the rest is a margin for busy machines.
 const INACTIVE_WITHIN: Duration = Duration::from_millis(1_500);
 
 /// Waits until the health of a process has this code. Returns its text.
@@ -353,7 +353,7 @@ fn wait_for_health(folder: &Folder, code: u16) -> String {
     }
 }
 
-/// Two processes, each with its own way to the database.
+/// Two processes, each with its own connection to the database.
 fn health_follows_the_lease(family: &'static str, served: &str) {
     let Some(database) = Database::postgres() else { return };
     let gates = [(); 2].map(|()| Gate::new(&database.socket()));
@@ -376,7 +376,7 @@ fn health_follows_the_lease(family: &'static str, served: &str) {
     standby.says("another process serves");
     one.is_active();
 
-    // The worst partition: connections stay open, but nothing passes. Nobody sends requests.
+    // The worst partition: connections stay open, but nothing gets through. Nobody sends requests.
     let start = Instant::now();
     gates[0].both(Way::Held);
     let text = wait_for_health(&one, 503);
@@ -397,7 +397,7 @@ fn health_follows_the_lease(family: &'static str, served: &str) {
     assert!(!said.contains("sqlx"), "{said}");
     drop(active);
 
-    // A plain outage, which ends before the process has to.
+    // A plain outage, which is over before the process has to end.
     let start = Instant::now();
     gates[1].both(Way::Cut);
     wait_for_health(&two, 503);
@@ -406,7 +406,7 @@ fn health_follows_the_lease(family: &'static str, served: &str) {
     gates[1].both(Way::Open);
     wait_for_health(&two, 200);
     two.is_active();
-    // One line for the outage and one for its end.
+    // One line reports the outage and one its end.
     let said = standby.says("the lease on the database is being renewed again");
     let problems =
         said.lines().filter(|line| [" WARN ", " ERROR "].iter().any(|l| line.contains(l)));

@@ -56,7 +56,7 @@ fn fields_are_written_as_a_table() {
     }
 }
 
-/// Dates are seconds since 1970 unless the user asks for a different form.
+/// Dates are shown as seconds since 1970 unless the user requests a different form.
 #[test]
 fn dates_in_tables_have_the_form_of_times() {
     let folder = tempfile::tempdir().unwrap();
@@ -79,7 +79,7 @@ fn dates_in_tables_have_the_form_of_times() {
     assert_eq!(table(&["--time", "utc"], &target), "");
     let written = std::fs::read_to_string(&path).unwrap();
     assert_eq!(written.lines().nth(1), Some("2026-01-01 00:00:00.383100,0.38275,client"));
-    // Filters read dates in this form.
+    // Filters accept dates in this form.
     let filter = "date == \"2026-01-01 00:00:00.383100\"";
     let (out, ..) = run(&[&DISSECT[..], &["--filter", filter, "--fields", "name"]].concat());
     assert_eq!(out, "name\nauth.AcctLoginRequest\n");

@@ -1,4 +1,4 @@
-//! Opcode maps: those that commands refuse, and those that they do not find.
+//! Opcode maps that commands refuse, and those that they do not find.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ fn one_of_several_maps_must_be_extracted_first() {
             said.contains("data.json: contains the maps of 7, 8; to extract one of them"),
             "{said}"
         );
-        // The suggested command works, and so does the original command after it.
+        // The suggested command works, and so does the original command when repeated after it.
         let convert = said.trim_end().rsplit("worldwire ").next().unwrap();
         let convert = convert.replace("NUMBER", "7");
         assert_eq!(run(&folder, &convert), (String::new(), String::new(), 0), "{convert}");
@@ -63,7 +63,7 @@ fn one_of_several_maps_must_be_extracted_first() {
         assert_eq!(diff, ("S_CHAT 1 -> 2\n".to_owned(), String::new(), 0));
         fs::remove_file(folder.path().join("protocol.7.map")).unwrap();
     }
-    // Where there is such an option, it is still suggested.
+    // For commands with such an option, the option is still suggested.
     let (_, said, code) = run(&folder, "tera map show data.json");
     assert_eq!((&*said, code), ("worldwire: data.json: needs --revision with one of 7, 8\n", 2));
 }
@@ -135,7 +135,7 @@ fn names_are_added_to_a_map() {
     assert_eq!(carry(&folder, old, &format!(" -o {name}")).2, 0);
     let file = folder.path().join(name);
     let carried = fs::read_to_string(&file).unwrap();
-    // The suggested command for the open opcode works verbatim and finds its name.
+    // The command suggested for the unresolved opcode works verbatim and finds its name.
     let command = carried.lines().last().and_then(|line| line.strip_prefix("# worldwire "));
     let command = command.unwrap();
     assert_eq!(
@@ -219,7 +219,7 @@ fn a_new_map_is_named_so_that_it_is_found() {
     assert_eq!((&*said, code), ("", 0));
     fs::remove_file(folder.path().join(write)).unwrap();
     assert_eq!(carry(&folder, old, &format!(" -o {write}")).1, "");
-    // A file that is not a map gets no hint about map names.
+    // There is no hint about map names for a file that is not a map.
     fs::write(folder.path().join("notes.txt"), "nothing of TERA\n").unwrap();
     let (_, said, _) = run(&folder, "dissect a.pcapng --data notes.txt");
     assert_eq!(said, "worldwire: notes.txt: contains no definitions of messages\n");

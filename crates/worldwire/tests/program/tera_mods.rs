@@ -16,7 +16,7 @@ use worldwire_tera::connection::{Config, Connection, Unit};
 
 use crate::proxy::{Running, worldwire};
 
-/// The build of the sample definitions and opcodes of its messages.
+/// The build of the sample definitions, and opcodes of its messages.
 const REVISION: u32 = 999_001;
 const CHECK_VERSION: u16 = 19_900;
 /// How long to wait for something that must happen.
@@ -78,7 +78,7 @@ impl Peer {
         }
     }
 
-    /// Sends messages together.
+    /// Queues messages together and sends them.
     pub(crate) fn send<'m>(&mut self, messages: impl IntoIterator<Item = &'m [u8]>) {
         for message in messages {
             self.connection.sender().send(message).unwrap();
@@ -86,7 +86,7 @@ impl Peer {
         self.flush();
     }
 
-    /// Receives what has arrived.
+    /// Receives the messages that have arrived.
     pub(crate) fn receive(&mut self) {
         let mut buffer = [0; 65_536];
         let count = match self.stream.read(&mut buffer) {

@@ -1,5 +1,5 @@
-//! Example mods on `worldwire proxy tera --mods`: they must do what they did in the original program,
-//! from which scenarios were recorded. `WORLDWIRE_TOOLBOX_MODS` is the directory of the mods and
+//! Example mods on `worldwire proxy tera --mods`: they must behave as in the original program, with
+//! which the scenarios were recorded. `WORLDWIRE_TOOLBOX_MODS` is the directory of the mods and
 //! scenarios, and `WORLDWIRE_TERA_DATA` that of the definitions; without them, nothing is tested.
 
 use std::fs;
@@ -56,7 +56,7 @@ enum Pace {
     Bursts,
 }
 
-/// A mod, what both sides say to it, and what they must receive.
+/// A mod, the messages that both sides send, and those that they must receive.
 struct Scenario {
     examples: PathBuf,
     name: &'static str,
@@ -92,7 +92,7 @@ impl Scenario {
         fs::write(home.join("mods/control/module.json"), r#"{"name": "control"}"#).unwrap();
     }
 
-    /// Plays it. Returns what each step delivered.
+    /// Plays the scenario. Returns the messages that each step delivered.
     fn play(&self, data: &Path, pace: Pace) -> Vec<Sides> {
         let Self { name, json, .. } = self;
         let home = tempfile::tempdir().unwrap();
@@ -137,7 +137,7 @@ impl Scenario {
         got
     }
 
-    /// Compares with the scenarios' own program.
+    /// Compares with the program from which the scenarios were recorded.
     fn check(&self, got: &[Sides]) {
         let list = |side: &[String]| -> Json { side.iter().map(|one| &**one).collect() };
         let steps: Json = got
@@ -158,7 +158,7 @@ impl Scenario {
     }
 }
 
-/// The connection to the mod that manages others.
+/// The connection to the mod that manages the others.
 struct Manager {
     stream: TcpStream,
     answers: BufReader<TcpStream>,
@@ -202,8 +202,8 @@ fn messages(step: &Json) -> Vec<Vec<u8>> {
     burst.iter().chain(own).map(|one| parse_hex(one["hex"].as_str().unwrap()).unwrap()).collect()
 }
 
-/// What both sides receive: for at least this time, and until nothing is missing and nothing more
-/// arrives.
+/// Collects the messages that both sides receive, for at least this time, and until none are
+/// missing and no more arrive.
 fn receive(talk: &mut Talk, expected: &Sides, wait: Duration, settle: Duration) -> Sides {
     let wanted: usize = expected.iter().map(Vec::len).sum();
     let (began, mut quiet) = (Instant::now(), Instant::now());

@@ -1,5 +1,5 @@
-//! Captures without a beginning, an end or a part in the middle: the rest is still decoded, and
-//! missing parts are reported.
+//! Captures that lack their beginning, their end or a part in the middle: the rest is still
+//! decoded, and missing parts are reported.
 
 use worldwire_core::Side;
 
@@ -86,7 +86,8 @@ fn a_missing_connect_packet_is_not_needed() {
             packet
         })
         .collect();
-    // Only the connect packets are missing: setup packets and the file server's messages suffice.
+    // Only the connect packets are missing; setup packets and the file server's messages are enough
+    // to recognise the conversations.
     let messages = |out: &str| {
         let names = ["gatekeeper.", "auth.", "game.", "file."];
         out.lines().filter(|line| names.iter().any(|name| line.contains(name))).count()
@@ -114,7 +115,8 @@ fn a_missing_connect_packet_is_not_needed() {
     assert!(err.contains("read it with --as 24617=FAMILY"), "{err}");
 }
 
-/// A family that numbers its datagrams reports lost ones, which count like a stream's lost bytes.
+/// For a family that numbers its datagrams, lost ones are reported and count like lost bytes of a
+/// stream.
 #[test]
 fn lost_datagrams_are_gaps() {
     let all = packets("mxo-world.pcapng");
@@ -206,7 +208,7 @@ fn a_missing_tera_hello_is_not_needed() {
     assert_eq!(count(&out), count(&whole), "{out}{err}");
 }
 
-/// The same two ends start another conversation; the end of the first was not captured.
+/// The same two ends start another conversation; the end of the first one was not captured.
 #[test]
 fn reused_ports_start_a_new_conversation() {
     let mut packets = Vec::new();
@@ -264,7 +266,7 @@ fn small_messages_are_found_between_segments_that_cut_them() {
 fn said(line: &str) -> (bool, String) {
     let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
     let members = line.as_object_mut().unwrap();
-    // These depend on lost packets: known players, and the packet that completes a message.
+    // These fields depend on lost packets: known players, and the packet that completes a message.
     for key in ["time", "packet", "players", "remarks"] {
         members.remove(key);
     }
@@ -273,8 +275,8 @@ fn said(line: &str) -> (bool, String) {
     (is_note, line.to_string())
 }
 
-/// Removes each packet of every sample in turn: no message is invented, and most of the others are
-/// still decoded.
+/// Removes each packet of every sample in turn: no message is invented, and most of the remaining
+/// ones are still decoded.
 #[test]
 fn lost_bytes_never_produce_messages() {
     for (name, keys, data, least) in [

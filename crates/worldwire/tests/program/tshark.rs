@@ -1,7 +1,8 @@
 //! The streams of incomplete, reordered, wrapped and tunnelled captures, compared with tshark's.
 //!
 //! The captures are generated here. Without tshark, the test prints that it is skipped.
-//! `DIFFERENCES` lists the captures that the two read differently, and which one is right.
+//! `DIFFERENCES` lists the captures that the two programs read differently, and states which one is
+//! right.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,14 +13,14 @@ use worldwire_core::{Sampler, Side};
 
 type Packets = Vec<Vec<u8>>;
 
-/// The captures that are read differently and which program is right.
+/// The captures that are read differently, and which program is right.
 const DIFFERENCES: [(&str, &str); 1] = [(
     "captured after its acknowledgement",
     "tshark is: it waits for segments that were acknowledged before they were captured. Ours treats \
      them as lost, so that live output need not wait for packets that the capture lacks",
 )];
 
-/// A conversation: 24 segments of each side, alternating.
+/// A conversation: 24 segments from each side, alternating.
 fn talk(port: u16, seed: u64) -> Packets {
     let client = format!("192.0.2.7:{port}").parse().unwrap();
     let mut talk = SyntheticTcp::new(client, "192.0.2.1:4000".parse().unwrap());

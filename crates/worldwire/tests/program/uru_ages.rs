@@ -1,6 +1,7 @@
-//! Plays game connections of real clients into a shard, over sockets: every client receives what
-//! the recorded server sent it. Each difference has a reason, the same as for an age in virtual
-//! time (`uru_age` of `worldwire-dissect`, which also lists the environment variables to set).
+//! Replays game connections of real clients against a shard, over sockets: every client receives
+//! what the recorded server sent it. Each difference has a reason, the same as for an age in
+//! virtual time (see the test `uru_age` of `worldwire-dissect`, which also lists the environment
+//! variables to set).
 
 #[path = "../../../dissect/tests/uru_age/replay.rs"]
 mod replay;
@@ -70,7 +71,7 @@ impl Running {
             config.listen = "127.0.0.1:0".parse().unwrap();
             config.status = String::new();
             config.public_address = "127.0.0.1".to_owned();
-            // Players need the numbers of the recording.
+            // Players must have the same numbers as in the recording.
             config.ages.standard = false;
         });
         let server = server.await.unwrap();
@@ -87,7 +88,8 @@ impl Running {
         self.folder
     }
 
-    /// Creates players with the numbers of the recording: an export states which number is next.
+    /// Creates players with the same numbers as in the recording: an export states which number is
+    /// next.
     async fn make(&self, players: &BTreeMap<u32, String>) {
         for (player, name) in players {
             let mut lines: Vec<String> = self.vault.export().await.unwrap().lines().collect();
@@ -95,7 +97,7 @@ impl Running {
             assert!(head["next_node"].as_u64() <= Some((*player).into()), "{head}");
             head["next_node"] = (*player).into();
             lines[0] = head.to_string();
-            // The previous one is about to be logged out.
+            // The previous player is about to be logged out.
             let imported = async {
                 loop {
                     let dump = Dump::read(lines.iter().map(String::as_str)).unwrap();
@@ -167,8 +169,8 @@ impl Visitor {
         }
     }
 
-    /// Waits until the age has processed everything that was sent: it lists members in reply to
-    /// this function's request, after as many lists as were requested before.
+    /// Waits until the age has processed everything that was sent: in reply to this function's
+    /// request, it lists the members, after the lists that were requested earlier.
     async fn settle(&mut self, mut lists: usize) -> Vec<Vec<u8>> {
         let header = self.game.header(NetFlags::IsSystemMessage);
         self.game.send(MembersListReq { header }).await.unwrap();

@@ -132,7 +132,7 @@ fn a_client_folder_becomes_the_data_of_a_shard() {
     let output = import(&folder.path().join("none"), &shard, &[]);
     assert_eq!(output.status.code(), Some(2));
 
-    // Files that the client no longer has are removed, but not the operator's own.
+    // Files that the client no longer has are removed, but the operator's own files are not.
     fs::write(data.join("files/Own.mfs"), "").unwrap();
     fs::write(data.join("secure/SDL/Fern.sdl"), "# changed").unwrap();
     for name in ["SDL/Fern.sdl", "SDL/Secret.sdl", "sfx/Ui.ogg", "UruLauncher.exe"] {

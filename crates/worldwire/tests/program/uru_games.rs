@@ -24,7 +24,7 @@ fn shard(folder: &Path, games: &str) -> Serving {
     serving
 }
 
-/// Starts a client that logs in and takes more steps. Words with spaces are in double quotes.
+/// Starts a client that logs in and then runs these steps. Words with spaces are in double quotes.
 fn player(folder: &Path, name: &str, options: &str, steps: &str) -> Child {
     let account = format!("{name}@example.org");
     let mut words = vec!["worldwire", "client", "uru", "shard", "--account", &account];
@@ -157,7 +157,7 @@ fn a_marker_game_is_created_sent_and_hunted() {
     let listed =
         |lines: &[Json]| of(lines, "step", "markers").into_iter().cloned().collect::<Vec<_>>();
     assert_eq!(listed(&ann), [fountain(false), library(true)]);
-    // A second start has no answer, so it only has an outcome.
+    // A second start is not answered, so its line contains only an outcome.
     assert_eq!(of(&ann, "step", "play-markers")[1]["outcome"], "ok");
 
     // Bob has the game in the inbox, but cannot change it.

@@ -107,7 +107,7 @@ fn everything(folder: &Path, running: bool) {
     assert!(code == 1 && err.ends_with(": no age is called \"7\"\n"), "{err}");
     let city = done(&["vault", "find", "NodeType=AgeInfo", "String64_2=city"], "");
     let city = city.trim();
-    // The number of an AgeInfo stands for its age.
+    // The number of an AgeInfo node identifies its age.
     assert_eq!(done(&["clear-states", city, "--json"], ""), cleared);
     done(&["vault", "set", city, "String64_5=1", "Int32_1=3"], "");
     let shown = done(&["vault", "show", city], "");
@@ -186,7 +186,7 @@ fn everything(folder: &Path, running: bool) {
         assert_eq!(untimed(&done(&["vault", "export"], "")), untimed(&dump));
     }
     if !running {
-        // A damaged database is a problem of the input; one that is missing is not.
+        // A damaged database is a problem of the input; a missing one is not.
         let whole = std::fs::read(&file).unwrap();
         std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
         let (code, _, err) = run(&["vault", "import", "--from", "moulars", path], "");
@@ -232,7 +232,7 @@ fn everything(folder: &Path, running: bool) {
     let (code, _, err) = run(&["sdl", "set", "citty", "gate=true"], "");
     assert!(code == 1 && err.contains("did you mean city?"), "{err}");
     assert_eq!(done(&["vault", "check"], ""), "0 problems\n");
-    // The second round begins without it.
+    // The second round begins without the file.
     std::fs::remove_file(sdl.join("city.sdl")).unwrap();
 }
 
@@ -249,7 +249,7 @@ fn ages(folder: &Path) {
     assert!(code == 0 && out.contains(&line) && out.contains("  GuildPub-Writers  "), "{out}");
     let (code, out, _) = run(&["age", "list", "--running", "--json"], "");
     assert_eq!((code, &*out), (0, ""));
-    // A second city would be a surprise; the same one is not added again.
+    // A second city is refused; the same one is not added again.
     let (code, out, err) = run(&["age", "add", "city", "--name", "Second"], "");
     assert!(code == 1 && out.is_empty(), "{err}");
     assert!(err.contains(": the shard already has a public instance of city: "), "{err}");
@@ -351,7 +351,7 @@ fn an_unlockable_folder_is_not_a_running_shard() {
     for file in [KEY_FILE, "ki.toml"] {
         std::fs::write(folder.path().join(file), "").unwrap();
     }
-    // Simulates a user who may not write there.
+    // Simulates a user without permission to write there.
     std::fs::create_dir(folder.path().join(LOCK_FILE)).unwrap();
     for (family, option) in [("uru", "--shard"), ("ki", "--server")] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
@@ -398,7 +398,7 @@ fn public_keys_are_not_converted_for_servers() {
     assert!(err.contains(": there is only a public key; the secret is missing\n"), "{err}");
 }
 
-/// Clients read their passwords from there, too.
+/// Clients can also read their passwords from there.
 #[test]
 fn new_passwords_come_from_the_environment() {
     let folder = tempfile::tempdir().unwrap();

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// Ends the program with the test, even if the test fails.
+/// Ends the program when the test ends, even if the test fails.
 struct Running(Child);
 
 impl Drop for Running {
@@ -27,7 +27,7 @@ fn changed_files_are_checked_again() {
         .unwrap();
     let mut running = Running(child);
     let mut lines = BufReader::new(running.0.stdout.take().unwrap()).lines();
-    // Waits for the result of every change; a program that misses one prints none.
+    // Waits for the result of every change. A program that misses a change prints no result for it.
     let mut says = |wanted: &str| {
         let line = lines.next().unwrap().unwrap();
         assert!(line.contains(wanted), "{line}");

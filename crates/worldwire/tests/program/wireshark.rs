@@ -1,4 +1,4 @@
-//! Exports for Wireshark, as tshark reads them: the names and values that our dissectors show are
+//! Exports for Wireshark, as read by tshark: the names and values that our dissectors show match
 //! those of `dissect --json`, message by message. Without tshark, the tests print that they are
 //! skipped.
 
@@ -14,7 +14,7 @@ use worldwire_uru::vault::VaultNode;
 
 use crate::samples::samples;
 
-/// A sample, how to read it, and for which family.
+/// A sample, how to read it, and its family.
 const CASES: [(&str, &str, &[&str], &[&str]); 9] = [
     ("ki", "ki-login.pcapng", &["--keys", "ki-keys.toml"], &["--data", "ki-messages"]),
     ("ki", "ki-server.pcapng", &["--keys", "ki-server-keys.toml"], &[]),
@@ -27,8 +27,8 @@ const CASES: [(&str, &str, &[&str], &[&str]); 9] = [
     ("mxo", "mxo-crowd.pcapng", &["--keys", "mxo-crowd-keys.toml"], &[]),
 ];
 
-/// Fields that a dissector shows as bytes, because only code describes them. Their messages are those
-/// that `export wireshark` lists.
+/// Fields that a dissector shows as bytes because only program code describes them. Their messages
+/// are those that `export wireshark` lists.
 const OPAQUE: [&str; 6] = [
     "auth.ServerCaps.caps",
     "auth.FileListReply.files",
@@ -51,7 +51,7 @@ fn tshark(folder: &Path, arguments: &[&str]) -> Option<Output> {
         return None;
     }
     let mut command = Command::new("tshark");
-    // tshark gets its own directories, so that no other dissector is loaded.
+    // tshark is given its own directories, so that no other dissector is loaded.
     command.env("HOME", folder).env("XDG_CONFIG_HOME", folder);
     let output = command.current_dir(folder).args(arguments).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -132,7 +132,7 @@ fn protocols(xml: &[u8], protocol: &str) -> Vec<Field> {
     }
 }
 
-/// Compares a value of our JSON with a field of tshark; adds what differs.
+/// Compares a value in our JSON with a tshark field, and adds any differences.
 fn compare(path: &str, ours: &Value, theirs: &Field, differences: &mut Vec<String>) {
     let mut differs = |why: &dyn std::fmt::Debug| {
         differences.push(format!("{path}: {ours} and {why:?}"));
@@ -143,7 +143,7 @@ fn compare(path: &str, ours: &Value, theirs: &Field, differences: &mut Vec<Strin
                 differs(theirs);
             }
         }
-        // Contents in another format, which only we decode.
+        // Contents in another format, which only our program decodes.
         Value::Object(object) if object.contains_key("bytes") && theirs.fields.is_empty() => {
             compare(path, &object["bytes"], theirs, differences);
         }
@@ -277,7 +277,7 @@ fn streams_are_followed_and_comments_are_shown() {
     assert!(login.starts_with("1767225600.383100000\t"), "{login}");
     assert!(login.contains("accountName=\"shorah@example.org\" os="), "{login}");
     assert!(!text.contains("a9132248bb2c6ebbf356556aa8020c33f7f6a3db"), "a digest is shown");
-    // Nothing is wrong below our dissectors.
+    // There are no errors in the layers below our dissectors.
     let warnings = ["-r", &capture, "-Y", "_ws.expert.severity >= \"Warning\" or _ws.malformed"];
     let output = tshark(folder.path(), &warnings).unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
@@ -310,7 +310,8 @@ fn interfaces_are_described_as_wireshark_asks() {
     assert!(errors.contains("unknown interface \"eth0\"; use worldwire-live"), "{errors}");
 }
 
-/// Wireshark learns that nothing can be delivered. Problems inside a capture are comments on packets.
+/// Wireshark is told that nothing can be delivered. Problems inside a capture are reported as
+/// comments on packets.
 #[test]
 fn a_refused_key_file_or_capture_is_an_error() {
     let folder = tempfile::tempdir().unwrap();

@@ -85,7 +85,7 @@ class Inventory extends EventEmitter {
     return this.equipment.flatMap(({ passivitySets = [], passivitySet }) => passivitySets[passivitySet]?.passivities ?? []);
   }
 
-  /** How many of an item the player has. @param {number} id */
+  /** The quantity of an item that the player has. @param {number} id */
   getTotalAmount(id) { return this.items.filter((item) => item.id === id).reduce((sum, { amount }) => sum + amount, 0); }
 }
 

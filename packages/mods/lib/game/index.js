@@ -1,5 +1,5 @@
 'use strict';
-// The game's state, derived from a connection's messages. Mods get it as `mod.game`.
+// The game's state, derived from a connection's messages. Mods access it as `mod.game`.
 
 const { EventEmitter } = require('events');
 const { GameTables } = require('./tables');

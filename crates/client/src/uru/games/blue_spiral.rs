@@ -18,7 +18,7 @@ pub struct SpiralGame {
 const CLOTHS: u8 = 7;
 
 impl SpiralGame {
-    /// The order in which to press the cloths in the running game. `None` if no game is running, or
+    /// The order in which to press the cloths in the current game. `None` if no game is running, or
     /// if it started before the player joined.
     #[must_use]
     pub fn order(&self) -> Option<[u8; 7]> {
@@ -32,7 +32,7 @@ impl SpiralGame {
         self.hits >= CLOTHS
     }
 
-    /// Whether the running game is won. Servers report this to the owner only.
+    /// Whether the current game is won. Servers report this to the owner only.
     #[must_use]
     pub fn is_won(&self) -> bool {
         self.is_won
@@ -58,7 +58,7 @@ impl Playing<'_, SpiralGame> {
         self.send(ClientMessage::from(StartGame {}))
     }
 
-    /// Presses a cloth, 0 to 6. Only the owner receives an answer if it is the right one. A wrong
+    /// Presses a cloth, 0 to 6. If it is the right one, only the owner receives a reply. A wrong
     /// one ends the game for everybody.
     pub fn press(&mut self, cloth: u8) -> Result<(), PlayError> {
         if cloth >= CLOTHS {

@@ -5,12 +5,12 @@ use worldwire_uru::games::GameType;
 use worldwire_uru::games::message::manager::GameResult;
 use worldwire_uru::types::Uuid;
 
-/// Why a player cannot do something in a game. Servers drop most messages that are not allowed,
-/// without an answer, so the client refuses to send them.
+/// Why a player cannot do something in a game. Servers drop most messages that are not allowed
+/// without replying, so the client refuses to send them.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlayError {
-    /// The server's capabilities lack the type of game.
+    /// The server's capabilities do not include this type of game.
     #[error(
         "the shard does not announce {}; its operator must enable the game under [games] in shard.toml",
         .0.name()
@@ -21,10 +21,10 @@ pub enum PlayError {
     Refused {
         /// The type of the game.
         game: GameType,
-        /// The server's answer.
+        /// The server's reply.
         result: GameResult,
     },
-    /// The player is not in such a game.
+    /// The player is not in a game of this type.
     #[error("not in a {} game: join or open one first", .0.name())]
     NotJoined(GameType),
     /// The server did not let the player sit down.
@@ -38,7 +38,7 @@ pub enum PlayError {
     Value {
         /// The name of the value.
         field: &'static str,
-        /// What is accepted.
+        /// The values that are accepted.
         wanted: &'static str,
         /// The value.
         found: String,
@@ -48,9 +48,9 @@ pub enum PlayError {
     TooLong {
         /// The name of the value.
         field: &'static str,
-        /// How many units are accepted.
+        /// The maximum number of UTF-16 units.
         most: usize,
-        /// How many the string has.
+        /// The number that the string has.
         found: usize,
     },
     /// No variable has this name.
@@ -61,7 +61,7 @@ pub enum PlayError {
     WrongKind {
         /// The variable's name.
         name: String,
-        /// What it holds.
+        /// The type that it holds.
         kind: &'static str,
     },
     /// Several marker games have this name.
@@ -69,7 +69,7 @@ pub enum PlayError {
     Ambiguous {
         /// The name.
         name: String,
-        /// Their templates.
+        /// The templates of these games.
         templates: Vec<Uuid>,
     },
     /// The game has no marker with this ID.

@@ -14,7 +14,7 @@ use super::playing::{Playing, send, text};
 /// Heek (Ayoheek): rock, paper, scissors at a table with five seats.
 #[derive(Clone, Debug, Default)]
 pub struct HeekGame {
-    /// The seat that the player has asked for.
+    /// The seat that the player asked for.
     wanted: Option<u8>,
     seat: Option<u8>,
     is_open: bool,
@@ -31,7 +31,7 @@ impl HeekGame {
         self.seat
     }
 
-    /// Whether the player may choose: the buttons are open.
+    /// Whether the player may choose: whether the buttons are open.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.is_open
@@ -43,8 +43,8 @@ impl HeekGame {
         self.score
     }
 
-    /// Handles a message. The owner's client reports the end of each sequence that it plays. This
-    /// client plays no animations, so they end immediately.
+    /// Handles a message. The owner's client must report the end of each animation sequence that it
+    /// plays. This client plays no animations, so it reports the end immediately.
     pub(super) fn take(
         &mut self,
         message: &ServerMessage<'_>,
@@ -83,8 +83,8 @@ impl HeekGame {
 }
 
 impl Playing<'_, HeekGame> {
-    /// Asks for a seat, 0 to 4. `points` is the player's score, which clients store and start at
-    /// 100; `name` is shown to the others.
+    /// Asks for a seat, 0 to 4. `points` is the player's score, which clients store and which
+    /// starts at 100; `name` is shown to the others.
     pub fn sit(&mut self, seat: u8, points: u32, name: &str) -> Result<(), PlayError> {
         if seat >= SEATS {
             let (field, wanted, found) = ("the seat", "0 to 4", seat.to_string());
@@ -96,7 +96,7 @@ impl Playing<'_, HeekGame> {
         Ok(())
     }
 
-    /// Chooses. Another choice during the same countdown replaces it.
+    /// Makes a choice. Another choice during the same countdown replaces it.
     pub fn choose(&mut self, choice: HeekChoice) -> Result<(), PlayError> {
         self.send(ClientMessage::from(Choose { choice }))
     }

@@ -39,7 +39,7 @@ pub enum GameState {
     Other(GameType),
 }
 
-/// The result of a message.
+/// What a message led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Took {
     /// The message neither completed the player's entry nor ended the game.
@@ -50,7 +50,7 @@ pub(super) enum Took {
     Ended,
 }
 
-/// How many members are kept; more than servers allow.
+/// The maximum number of members kept; more than servers allow.
 const MAX_MEMBERS: usize = 1_024;
 
 impl GameState {
@@ -76,7 +76,7 @@ impl GameState {
         }
     }
 
-    /// Whether the server has sent the game's own part of a join.
+    /// Whether the server has sent the part of a join that depends on the game's type.
     fn is_complete(&self) -> bool {
         match self {
             Self::Marker(game) => game.is_complete(),
@@ -92,7 +92,8 @@ impl JoinedGame {
         Self { id, owner, state, members, is_member: false, has_entered: false }
     }
 
-    /// A member joins again: the server repeats what it sends to new members.
+    /// Resets this record, because a member is joining again and the server repeats everything that
+    /// it sends to new members.
     pub(super) fn rejoin(&mut self) {
         (self.is_member, self.has_entered, self.owner) = (false, false, None);
     }
@@ -103,13 +104,13 @@ impl JoinedGame {
         self.id
     }
 
-    /// The owner; `None` before the server has sent it.
+    /// The owner; `None` until the server has sent it.
     #[must_use]
     pub fn owner(&self) -> Option<u32> {
         self.owner
     }
 
-    /// The player, and the members who joined later. Servers do not name earlier ones.
+    /// The player, and the members who joined later. Servers do not name those who joined earlier.
     pub fn members(&self) -> impl ExactSizeIterator<Item = u32> {
         self.members.iter().copied()
     }
@@ -120,7 +121,7 @@ impl JoinedGame {
         &self.state
     }
 
-    /// Handles a message to this game and queues the client's automatic answers.
+    /// Handles a message to this game and queues the client's automatic replies.
     ///
     /// # Errors
     /// Malformed fields and limits on what the client keeps.

@@ -28,12 +28,13 @@ pub struct MarkerGame {
     markers: BTreeMap<u32, Marker>,
     captured: BTreeSet<u32>,
     is_playing: bool,
-    /// Whether the client has asked to play. The answer shows that everything has been sent.
+    /// Whether the client has asked to play. The reply to that shows that the server has sent
+    /// everything.
     has_asked: bool,
     is_complete: bool,
 }
 
-/// How many markers are kept; far more than servers allow.
+/// The maximum number of markers kept; far more than servers allow.
 const MAX_MARKERS: usize = 8_192;
 
 impl MarkerGame {
@@ -82,7 +83,7 @@ impl MarkerGame {
         &self.captured
     }
 
-    /// Whether the player is playing, rather than pausing.
+    /// Whether the player is playing; otherwise the game is paused.
     #[must_use]
     pub fn is_playing(&self) -> bool {
         self.is_playing
@@ -96,7 +97,7 @@ impl MarkerGame {
     /// Handles a message. Returns whether the game has ended.
     ///
     /// # Errors
-    /// A limit, if there are too many markers.
+    /// A limit error if there are too many markers.
     pub(super) fn take(
         &mut self,
         message: &ServerMessage<'_>,
@@ -156,9 +157,9 @@ impl MarkerGame {
         Ok(Took::Message)
     }
 
-    /// Handles the name, which completes a new game. For an existing one, the captures follow, and
-    /// nothing marks their end. Game clients start playing at this point, and the answer to that
-    /// arrives after the captures.
+    /// Handles the name, which is the last message about a new game. For an existing game, the
+    /// captures follow, and nothing marks their end. Game clients start playing at this point, and
+    /// the reply to that arrives after the captures.
     fn named(&mut self, game_id: u32, transmit: &mut VecDeque<Vec<u8>>) {
         if self.is_new {
             self.is_complete = true;
@@ -174,14 +175,14 @@ impl MarkerGame {
     }
 }
 
-/// Edits have no effect unless the player has created the game.
+/// Edits have no effect unless the player created the game.
 impl Playing<'_, MarkerGame> {
     /// Starts to play.
     pub fn start(&mut self) -> Result<(), PlayError> {
         self.send(ClientMessage::from(StartGame {}))
     }
 
-    /// Stops playing, until the next start.
+    /// Pauses the game until the next start.
     pub fn pause(&mut self) -> Result<(), PlayError> {
         self.send(ClientMessage::from(PauseGame {}))
     }
@@ -200,7 +201,7 @@ impl Playing<'_, MarkerGame> {
         self.send(ClientMessage::from(CaptureMarker { marker }))
     }
 
-    /// Adds a marker at a position in an age, by the age's file name.
+    /// Adds a marker at a position in an age, given by its file name.
     pub fn add(&mut self, position: [f64; 3], age: &str, name: &str) -> Result<(), PlayError> {
         let [x, y, z] = position;
         let x = Double(finite("x", x)?);
@@ -234,7 +235,7 @@ impl Playing<'_, MarkerGame> {
         self.send(ClientMessage::from(ChangeTimeLimit { time_limit }))
     }
 
-    /// Deletes the game. The server keeps the template of a quest, which other players may have.
+    /// Deletes the game. The server keeps a quest's template, which other players may have.
     pub fn delete(&mut self) -> Result<(), PlayError> {
         self.send(ClientMessage::from(DeleteGame {}))
     }

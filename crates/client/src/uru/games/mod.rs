@@ -63,14 +63,14 @@ use playing::{not_sent, send, text};
 /// | [`receive`](Self::receive) | input |
 /// | [`poll_transmit`](Self::poll_transmit) | output; poll until `None` after every command and input |
 ///
-/// Games end when the player leaves the age: use a new value in the next one.
+/// Games end when the player leaves the age: use a new `PlayerGames` in the next age.
 #[derive(Clone, Debug)]
 pub struct PlayerGames {
     player: u32,
     /// What the server announces; `None` if it announces nothing.
     served: Option<BTreeSet<GameType>>,
     last_trans_id: u32,
-    /// Unanswered requests, with the first states of their games.
+    /// Unanswered requests, each with the initial state of its game.
     requests: BTreeMap<u32, GameState>,
     /// In the order of joining.
     joined: Vec<JoinedGame>,
@@ -85,7 +85,7 @@ pub enum PlayEvent {
     Message {
         /// The game; 0 for the manager.
         game_id: u32,
-        /// Its type; `None` for the manager, and for a game that the player is not in.
+        /// The game's type; `None` for the manager, and for a game that the player is not in.
         game_type: Option<GameType>,
         /// The message.
         body: GameBody<'static>,
@@ -114,8 +114,9 @@ pub enum PlayEvent {
 }
 
 impl PlayerGames {
-    /// The games of a player who has just joined an age. `caps` is what the server has announced to
-    /// the player's auth connection; if it announces nothing, all games are assumed to be served.
+    /// The games of a player who has just joined an age. `caps` holds the capabilities that the
+    /// server announced on the player's auth connection; if it announced none, this assumes that
+    /// the server has all games.
     #[must_use]
     pub fn new(player: u32, caps: Option<&Caps>) -> Self {
         let served = caps.map(|caps| {
@@ -132,7 +133,7 @@ impl PlayerGames {
         }
     }
 
-    /// Whether the server announces a type of game.
+    /// Whether the server announces this type of game.
     #[must_use]
     pub fn serves(&self, game: GameType) -> bool {
         self.served.as_ref().is_none_or(|served| served.contains(&game))
@@ -153,7 +154,7 @@ impl PlayerGames {
         last.map(|joined| joined.id).ok_or(PlayError::NotJoined(game))
     }
 
-    /// Joins the common game of a type at a table, which the server creates if needed. Game
+    /// Joins the common game of a type at a table. The server creates the game if needed. Game
     /// clients use table 255 for VarSync, and 0 for other games.
     ///
     /// # Errors
@@ -220,7 +221,7 @@ impl PlayerGames {
         Ok(())
     }
 
-    /// Leaves a game. The server does not answer.
+    /// Leaves a game. The server does not reply.
     ///
     /// # Errors
     /// [`PlayError::NotJoined`] if the server has not confirmed that the player is in it.
@@ -278,7 +279,7 @@ impl PlayerGames {
         Ok(Playing { game_id, player: *player, owner: *owner, state, transmit })
     }
 
-    /// Handles the content of a `GameMgrMsg` and queues the client's automatic answers.
+    /// Handles the content of a `GameMgrMsg` and queues the client's automatic replies.
     ///
     /// # Errors
     /// Malformed messages and limits on what the client keeps.
@@ -308,7 +309,7 @@ impl PlayerGames {
         Ok(events)
     }
 
-    /// Handles the answer to a request. Other answers have no effect.
+    /// Handles the reply to a request. Other replies have no effect.
     fn answered(
         &mut self,
         trans_id: TransId,

@@ -8,8 +8,8 @@ use worldwire_uru::types::TransId;
 
 use super::PlayError;
 
-/// A player in a game that has been joined. The methods depend on the type of the game; each queues
-/// one message, and the server's answer arrives as a [`PlayEvent`](super::PlayEvent).
+/// A player in a game that the player has joined. The methods depend on the type of the game; each
+/// queues one message, and the server's reply arrives as a [`PlayEvent`](super::PlayEvent).
 #[derive(Debug)]
 pub struct Playing<'g, S> {
     pub(super) game_id: u32,
@@ -52,7 +52,7 @@ pub(super) fn not_sent(error: Error) -> PlayError {
     PlayError::NotSent(error.into())
 }
 
-/// Text that leaves room for its terminator. Servers drop messages without it.
+/// Text that leaves room for its terminator. Servers drop messages whose text has none.
 pub(super) fn text<'t, const N: usize>(
     field: &'static str,
     text: &'t str,

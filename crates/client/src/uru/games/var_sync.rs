@@ -36,7 +36,7 @@ pub enum VarValue {
     Text(String),
 }
 
-/// How many variables are kept; far more than servers allow.
+/// The maximum number of variables kept; far more than servers allow.
 const MAX_VARIABLES: usize = 4_096;
 
 impl VarSyncGame {
@@ -51,7 +51,7 @@ impl VarSyncGame {
     }
 
     /// # Errors
-    /// A limit, if there are too many variables.
+    /// A limit error if there are too many variables.
     pub(super) fn take(&mut self, message: &ServerMessage<'_>) -> Result<()> {
         match message {
             ServerMessage::StringVarCreated(created) => {
@@ -98,7 +98,7 @@ impl VarSyncGame {
 }
 
 impl Playing<'_, VarSyncGame> {
-    /// Creates a variable. If one with this name exists, the server answers with that one.
+    /// Creates a variable. If one with this name exists, the server sends that one.
     pub fn create(&mut self, name: &str, value: &VarValue) -> Result<(), PlayError> {
         if name.is_empty() {
             let (field, wanted) = ("the name", "at least one character");
@@ -145,7 +145,7 @@ impl Playing<'_, VarSyncGame> {
         self.send(message)
     }
 
-    /// Requests all variables again. `AllVarsSent` follows them.
+    /// Requests all variables again. After them, the server sends `AllVarsSent`.
     pub fn request_all(&mut self) -> Result<(), PlayError> {
         self.send(ClientMessage::from(RequestAllVars {}))
     }

@@ -58,9 +58,9 @@ pub fn messages(tables: &[Table], selection: &[String]) -> Result<String> {
 /// Messages whose names have the same prefix.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// What selects all of them: `auth`.
+    /// The word that selects all of them: `auth`.
     pub title: &'static str,
-    /// What precedes their names, without the dot.
+    /// The prefix of their names, without the dot.
     pub prefix: &'static str,
     /// The messages.
     pub messages: &'static [MessageInfo],
@@ -124,7 +124,7 @@ impl Classes {
                 Kind::Bytes(_) => Kind::Absent("bytes"),
                 _ => Kind::Absent("Any"),
             },
-            // Whatever its value is, it may be absent.
+            // It may be absent, whatever its type.
             Shape::Optional(_, inner) => match self.kind(inner, about) {
                 Kind::Plain(kind) | Kind::Optional(kind) => Kind::Optional(kind),
                 Kind::Absent(kind) => Kind::Absent(kind),
@@ -173,7 +173,7 @@ enum Kind {
     Absent(&'static str),
 }
 
-/// The field that a type describes, and its place.
+/// The field whose type is being described, its class, and its depth.
 struct About<'f> {
     class: &'f str,
     field: &'f FieldInfo,
@@ -249,7 +249,7 @@ mod tests {
     }
 
     crate::messages! {
-        /// Messages for the test.
+        /// The messages of this test.
         pub enum TestMessage<'a>: "test", Client;
         reserved {}
 

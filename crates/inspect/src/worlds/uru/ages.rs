@@ -14,7 +14,7 @@ pub(super) struct Ages {
     ages: BTreeMap<u32, Age>,
     /// The age of each game connection, by conversation.
     joined: HashMap<u64, u32>,
-    /// Ages that clients asked for, by conversation and transaction.
+    /// Ages that clients requested, by conversation and transaction.
     asked: HashMap<(u64, u64), String>,
     players: HashMap<u32, String>,
     objects: usize,
@@ -67,11 +67,11 @@ const MAX_HISTORY: usize = 4 << 20;
 const MAX_POINTS: usize = 4096;
 /// The maximum number of positions of all objects.
 const MAX_ALL_POINTS: usize = 1_000_000;
-/// The approximate number of positions in one answer, evenly chosen.
+/// The approximate number of positions in one response, evenly chosen.
 const MAX_SENT: usize = 200_000;
 /// The maximum number of names of players, of connections, and of unanswered requests.
 const MAX_NAMES: usize = 65_536;
-/// The maximum number of paths in one answer.
+/// The maximum number of paths in one response.
 const MAX_LISTED: usize = 1000;
 
 impl Ages {
@@ -85,7 +85,7 @@ impl Ages {
         }
     }
 
-    /// The host of an age that was asked for.
+    /// The host of a requested age.
     pub(super) fn found(&mut self, stream: u64, transaction: u64, host: u32) {
         let Some(name) = self.asked.remove(&(stream, transaction)) else { return };
         if let Some(age) = self.age(host) {

@@ -55,7 +55,7 @@ struct Moment {
     from: Side,
 }
 
-/// What an item says.
+/// The facts that an item states.
 struct Reported {
     stream: u64,
     time: i64,

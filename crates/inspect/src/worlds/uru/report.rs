@@ -1,4 +1,4 @@
-//! What a message says about the vault or an age.
+//! The facts about the vault or an age that a message states.
 
 use worldwire_core::json::{Style, write_node};
 use worldwire_core::text::write_value;
@@ -39,7 +39,7 @@ pub(super) enum Report {
     /// References from parents to children.
     References(Vec<(u32, u32)>),
     Unreferenced(u32, u32),
-    /// A client asked for an age.
+    /// A client requested an age.
     AgeAsked {
         transaction: u64,
         name: String,
@@ -74,7 +74,7 @@ const MAX_NAME: usize = 200;
 /// The maximum number of variables of a state, of fields of a node, and of players in a message.
 const MAX_MEMBERS: usize = 1024;
 
-/// What an item says: nothing for items of other families and for most messages.
+/// The facts that an item states: none for items of other families and for most messages.
 pub(super) fn reports(item: &Item<'_>, scratch: &mut Scratch) -> Vec<Report> {
     let name = &*scratch.name;
     let is_known = ["auth.", "game."].iter().any(|service| name.starts_with(service));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::primitive::shown;
 use super::{BcdFile, CollisionFlags};
 
-/// Counts of a file's contents.
+/// Statistics about a file's contents.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Statistics {
     /// Collisions by type.

@@ -11,9 +11,9 @@ use super::{CollisionFlags, CollisionType, Mesh, Params};
 /// A shape that characters and rays collide with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collision<'d> {
-    /// What the shape is.
+    /// The categories that the shape belongs to.
     pub category_flags: CollisionFlags,
-    /// What the shape collides with.
+    /// The categories that the shape collides with.
     pub collision_flags: CollisionFlags,
     /// The mesh, if the shape is a mesh.
     pub mesh: Option<Mesh>,
@@ -22,15 +22,15 @@ pub struct Collision<'d> {
     pub other_type: Option<CollisionType>,
     /// The name.
     pub name: Text<'d>,
-    /// Its rotation.
+    /// The shape's rotation.
     pub rotation: Matrix3,
-    /// Its location.
+    /// The shape's location.
     pub location: Vector3,
-    /// Unverified: a factor for its size.
+    /// Unverified: a factor for the shape's size.
     pub scale: Float,
-    /// The name of its material.
+    /// The name of the shape's material.
     pub material: Text<'d>,
-    /// Its size, which also determines its type.
+    /// The shape's size, which also determines its type.
     pub params: Params,
 }
 

@@ -15,12 +15,12 @@ const COLOURS: [(CollisionFlags, &str); 5] = [
 ];
 
 impl BcdFile<'_> {
-    /// Draws the collisions from above as SVG, lowest first: walkable ground green, water blue,
-    /// triggers orange, objects brown. Names are placed at their centres. Rays, planes and shapes
-    /// that are not finite are omitted.
+    /// Draws the collisions from above as SVG, lowest first. Walkable ground is green, water blue,
+    /// triggers orange and objects brown. Names are placed at the centres of the shapes. Rays,
+    /// planes and shapes that are not finite are omitted.
     #[must_use]
     pub fn to_svg(&self, title: &str) -> String {
-        // Two passes, because shapes take far more memory than their encoding.
+        // There are two passes, because shapes take far more memory than their encoding.
         let view = View::of(self.drawn().flat_map(|(_, surface)| surface.vertices));
         let mut shapes: Vec<(f64, String)> = Vec::new();
         let mut names = String::new();
@@ -103,7 +103,7 @@ fn hull(mut points: Vec<[f64; 2]>) -> Vec<[f64; 2]> {
             }
             chain.push(point);
         }
-        // The last point begins the other half.
+        // The last point of this half begins the other half.
         if chain.len() > 1 {
             chain.pop();
         }

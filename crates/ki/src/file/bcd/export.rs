@@ -1,6 +1,6 @@
 //! Exporting collisions as 3D files, such as Wavefront OBJ.
 //!
-//! In OBJ and glTF, y points up and z to the viewer, so a point (x, y, z) becomes (x, z, -y).
+//! In OBJ and glTF, y points up and z towards the viewer, so a point (x, y, z) becomes (x, z, -y).
 
 use std::fmt::Write as _;
 
@@ -8,13 +8,14 @@ use worldwire_core::{Error, Result};
 
 use super::{BcdFile, Collision, Surface};
 
-/// The maximum number of vertices in an export: a round shape of 80 bytes becomes over a hundred.
+/// The maximum number of vertices in an export: a round shape of 80 bytes becomes over a hundred
+/// vertices.
 pub const MAX_VERTICES: usize = 1 << 22;
 
-/// The maximum number of collisions in an export: each adds names and numbers.
+/// The maximum number of collisions in an export, since each adds names and numbers.
 pub const MAX_COLLISIONS: usize = 1 << 16;
 
-/// A 3D file, and what was omitted from it.
+/// A 3D file, and the number of parts omitted from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exported {
     /// The file.
@@ -30,7 +31,8 @@ impl BcdFile<'_> {
     /// and planes are omitted.
     ///
     /// # Errors
-    /// The limits on collisions and vertices, [`MAX_COLLISIONS`] and [`MAX_VERTICES`].
+    /// A limit error for more collisions or vertices than [`MAX_COLLISIONS`] and [`MAX_VERTICES`]
+    /// allow.
     pub fn to_obj(&self) -> Result<Exported> {
         let mut text = String::from("# Collisions of a zone. y is up.\n");
         let mut before = 1;
@@ -55,7 +57,8 @@ impl BcdFile<'_> {
         Ok(Exported { text, left_out, skipped_faces })
     }
 
-    /// Visits all surfaces. Returns how many collisions have none, and how many faces were omitted.
+    /// Visits all surfaces. Returns the number of collisions without surfaces and the number of
+    /// omitted faces.
     fn each_surface(
         &self,
         max: usize,

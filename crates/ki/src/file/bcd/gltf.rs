@@ -16,11 +16,11 @@ impl BcdFile<'_> {
     /// Exports the shapes as glTF 2.0 in a single file: a named node for each collision, with type,
     /// material and flags as extras. All boxes share one mesh, as do all spheres, all cylinders,
     /// and all tubes of the same proportions; each node rotates, scales and moves its mesh. Normals
-    /// are left to the viewer, because files have them per face. Rays and planes are omitted.
+    /// are left to the viewer, because BCD files store them per face. Rays and planes are omitted.
     ///
     /// # Errors
-    /// The limits on collisions and vertices, [`MAX_COLLISIONS`](super::MAX_COLLISIONS) and
-    /// [`MAX_VERTICES`].
+    /// A limit error for more collisions or vertices than [`MAX_COLLISIONS`](super::MAX_COLLISIONS)
+    /// and [`MAX_VERTICES`] allow.
     pub fn to_gltf(&self) -> Result<Exported> {
         self.check_collisions()?;
         let mut gltf = Gltf::default();
@@ -148,7 +148,7 @@ impl Gltf {
             let [wide, deep, high] = placed.size;
             node["translation"] = json!(y_up(placed.location));
             node["rotation"] = json!([right, up, back, w]);
-            // The sign of y belongs to directions, not to sizes.
+            // The sign of y applies to directions, not to sizes.
             node["scale"] = json!(y_up([wide, -deep, high]));
         }
         self.nodes.push(&node);
@@ -275,13 +275,13 @@ mod tests {
         let angle = |number: u32| f64::from(number) * 0.7;
         let matrix = |number: u32| {
             let ((s, c), (t, d)) = (angle(number).sin_cos(), angle(number * 3).sin_cos());
-            // About z, then about x.
+            // A rotation about z, then about x.
             let rows = [[c, -s, 0.0], [d * s, d * c, -t], [t * s, t * c, d]];
             #[expect(clippy::cast_possible_truncation, reason = "files have single precision")]
             Matrix3(rows.map(|row| Vector3(row.map(|part| part as f32))))
         };
-        // Includes half turns about each axis, whose quaternions cannot be computed from the trace
-        // alone.
+        // The rotations include half turns about each axis, whose quaternions cannot be computed
+        // from the trace alone.
         let half = |signs: [f32; 3]| {
             let [a, b, c] = signs;
             Matrix3([Vector3([a, 0.0, 0.0]), Vector3([0.0, b, 0.0]), Vector3([0.0, 0.0, c])])
@@ -331,7 +331,7 @@ mod tests {
             scale: Float(scale),
             ..file().collisions.swap_remove(0)
         };
-        // Mirrored, stretched, inside out, and collapsed to a point.
+        // These are mirrored, stretched, inside out, and collapsed to a point.
         let collisions = [
             one(sphere(1.0), -1.0, 1.0),
             one(sphere(1.0), 2.0, 1.0),

@@ -15,7 +15,7 @@ record! {
     pub struct Face {
         /// The indices of its vertices. They can be out of bounds.
         vertices "face": [u32; 3],
-        /// The direction it faces.
+        /// The direction that the triangle faces.
         normal "normal": Vector3,
     }
 }

@@ -1,6 +1,6 @@
 //! BCD: the collision shapes of a zone (`collision.bcd` in its archive).
 //!
-//! A file is a `u32` count of collisions, and for each:
+//! A file consists of a `u32` count of collisions, followed by these fields for each:
 //!
 //! | field | type | meaning |
 //! | --- | --- | --- |
@@ -104,14 +104,14 @@ impl<'d> BcdFile<'d> {
     ///
     /// # Errors
     /// `Malformed` if it is not a BCD file or is truncated, or if the types of a collision differ;
-    /// the limits.
+    /// a limit error if a limit is exceeded.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         Self::read(reader, Types::MustAgree).map_err(Error::closed)
     }
 
     /// Decodes a file for tools, with warnings instead of errors where possible. If the types of a
-    /// collision differ, the first determines whether there is a mesh, the second what the params
-    /// are. Bytes left at the end are skipped.
+    /// collision differ, the first determines whether there is a mesh, and the second determines
+    /// the params. Bytes left at the end are skipped.
     pub fn open(bytes: &'d [u8], limits: &'d Limits) -> Result<(Self, Vec<String>)> {
         let mut reader = Reader::within(bytes, limits);
         let file = Self::read(&mut reader, Types::MayDiffer).map_err(Error::closed)?;
@@ -129,7 +129,7 @@ impl<'d> BcdFile<'d> {
         Ok((file, warnings))
     }
 
-    /// Decodes a file that must not cause any warnings, to recognise BCD files.
+    /// Decodes a file, refusing it if there are any warnings. Used to recognise BCD files.
     pub fn strict(bytes: &'d [u8], limits: &'d Limits) -> Result<Self> {
         let (file, warnings) = Self::open(bytes, limits)?;
         refuse_warnings(warnings.into_iter()).map(|()| file)
@@ -138,8 +138,8 @@ impl<'d> BcdFile<'d> {
     /// Encodes the file.
     ///
     /// # Errors
-    /// `Value` for a mesh without vertices and faces, for another shape that has them, or for
-    /// differing types; a limit for lists of 4 Gi elements or more.
+    /// `Value` for a mesh without vertices and faces, for another shape that has them, or if the
+    /// types of a collision differ; a limit error for lists of 4 Gi elements or more.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         let inside = |error: Error| error.inside("collisions");
         writer.u32(count(self.collisions.len()).map_err(inside)?);
@@ -174,7 +174,8 @@ impl<'d> BcdFile<'d> {
         reader.list("collisions", |reader| {
             let count = u32::from_le_bytes(reader.take_array()?);
             let capacity = capacity(reader, count, LEAST)?;
-            // Collisions take more memory than bytes, so capacity follows what is decoded.
+            // Collisions take more memory than their encoding, so capacity grows with the decoded
+            // data.
             let mut collisions = Vec::with_capacity(capacity.min(64));
             for index in 0..count as usize {
                 collisions.push(reader.item(index, |reader| Collision::read(reader, "", types))?);
@@ -184,7 +185,7 @@ impl<'d> BcdFile<'d> {
     }
 }
 
-/// Checks that this many elements can be present and returns the capacity for them.
+/// Checks that there are enough bytes for this many elements and returns the capacity for them.
 fn capacity<'n, T: Trace<'n>>(reader: &Reader<'_, T>, count: u32, least: usize) -> Result<usize> {
     let needed = u64::from(count) * least as u64;
     if needed > reader.remaining() as u64 {

@@ -58,7 +58,7 @@ macro_rules! params {
         }
 
         impl Params {
-            /// The type they belong to.
+            /// The type of shape that these parameters belong to.
             #[must_use]
             pub fn kind(&self) -> CollisionType {
                 match self {

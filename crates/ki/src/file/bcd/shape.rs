@@ -87,7 +87,8 @@ impl Collision<'_> {
         Some(Placed { unit, size, rotation: rotation.filter(|_| is_good)?, location })
     }
 
-    /// Converts the shape to triangles; circles have 16 corners. `None` for rays and planes.
+    /// Converts the shape to triangles; circles have 16 corners. Returns `None` for rays and
+    /// planes.
     ///
     /// A point p of the shape is at location + scale * (rotation * p). Unverified: that the scale
     /// multiplies, as in the engine's transforms. Comparing a scaled mesh with what the client
@@ -132,7 +133,7 @@ impl Collision<'_> {
     }
 }
 
-/// A rotation as a quaternion: x, y, z, w. `None` if the matrix stretches or mirrors.
+/// A rotation as a quaternion: x, y, z, w. Returns `None` if the matrix stretches or mirrors.
 fn quaternion(rows: [[f64; 3]; 3]) -> Option<[f64; 4]> {
     /// The tolerance for products of rows, which must be near 1 and 0: files have single precision.
     const TOLERANCE: f64 = 1e-4;
@@ -174,7 +175,7 @@ impl Surface {
             let side = |bit: u8, half: f64| if corner & bit == 0 { -half } else { half };
             self.vertices.push([side(1, x), side(2, y), side(4, z)]);
         }
-        // Each side is counter-clockwise, as seen from outside.
+        // The corners of each side are counter-clockwise as seen from outside.
         for [a, b, c, d] in
             [[0, 2, 3, 1], [4, 5, 7, 6], [0, 1, 5, 4], [2, 6, 7, 3], [0, 4, 6, 2], [1, 3, 7, 5]]
         {
@@ -227,7 +228,7 @@ impl Surface {
         let mut kept = Vec::with_capacity(self.vertices.len());
         let mut places = Vec::with_capacity(self.vertices.len());
         for vertex in &self.vertices {
-            // Numbers too large for single precision count as infinite.
+            // Numbers that are too large for single precision count as infinite.
             let max = f64::from(f32::MAX);
             let is_good = vertex.iter().all(|part| part.abs() <= max);
             places.push(is_good.then(|| u32::try_from(kept.len()).unwrap_or(u32::MAX)));

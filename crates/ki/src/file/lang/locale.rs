@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::LangFile;
 
-/// The maximum length in bytes of a code to look up: file names have at most 255, known keys a
-/// quarter of that.
+/// The maximum length in bytes of a code to look up: file names have at most 255 bytes, and known
+/// keys have a quarter of that.
 const MAX_CODE: usize = 1024;
 
 /// The texts of many files, by code.
@@ -15,7 +15,7 @@ pub struct Locale {
 }
 
 impl Locale {
-    /// Contains no texts.
+    /// A locale without texts.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -31,8 +31,8 @@ impl Locale {
     }
 
     /// The text for a code, such as `Items_31939071`. The file name is the part before the first
-    /// `_`, or before a later one if no text is found. Unverified: whether the game ignores case;
-    /// this function does not.
+    /// `_` or, if there is no such text, before a later one. Unverified: whether the game ignores
+    /// case; this function does not.
     #[must_use]
     pub fn text(&self, code: &str) -> Option<&str> {
         // Every split is tried, so the length of codes must be limited.
@@ -49,7 +49,7 @@ impl Locale {
         self.files.values().map(HashMap::len).sum()
     }
 
-    /// Whether it contains no texts.
+    /// Whether there are no texts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.files.values().all(HashMap::is_empty)

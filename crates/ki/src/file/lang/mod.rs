@@ -2,7 +2,7 @@
 //!
 //! The files are UTF-16LE with the byte-order mark `FF FE`. Lines end only with CR LF: a single CR
 //! or LF, U+001E, U+2028 and the like are text. The first line is a number, a colon and the name,
-//! which is also the file name; after it, each entry has three lines.
+//! which is also the file name; after it, each entry takes three lines.
 //!
 //! ```text
 //! 1:Items
@@ -80,7 +80,7 @@ impl<'d> LangFile<'d> {
     ///
     /// # Errors
     /// `Malformed` if it is not a locale file, is truncated, or would not encode to the same bytes;
-    /// the limits.
+    /// a limit error if a limit is exceeded.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         if reader.rest().first_chunk() != Some(&BOM) {
             return Err(no_mark(reader.rest()).at(reader.position() as u64));
@@ -90,10 +90,10 @@ impl<'d> LangFile<'d> {
     }
 
     /// Decodes a file for tools, with warnings instead of errors where possible: a missing or
-    /// big-endian byte-order mark, half a unit at the end, a last line without its end, an
-    /// incomplete entry (it is skipped), an unusual spelling of the number, unpaired surrogates.
-    /// Neither an empty file nor a file of zeros has entries. Archives contain files of zeros in
-    /// place of files that have not been downloaded yet.
+    /// big-endian byte-order mark, half a unit at the end, a last line without a line end, an
+    /// incomplete entry (which is skipped), an unusual spelling of the number, unpaired surrogates.
+    /// Empty files and files of zeros have no entries. Archives contain files of zeros in place of
+    /// files that have not been downloaded yet.
     pub fn open(bytes: &'d [u8], limits: &'d Limits) -> Result<(Self, Vec<String>)> {
         if bytes.iter().all(|byte| *byte == 0) {
             return Ok((Self::default(), vec!["is empty; not downloaded yet?".to_owned()]));
@@ -123,8 +123,8 @@ impl<'d> LangFile<'d> {
         LangFile::with_warnings(&mut Reader::within(units, limits), warnings)
     }
 
-    /// Decodes a file that must not cause warnings other than repeated keys, to recognise locale
-    /// files.
+    /// Decodes a file, refusing it if there are warnings other than repeated keys. Used to
+    /// recognise locale files.
     pub fn strict(bytes: &'d [u8], limits: &'d Limits) -> Result<Self> {
         let file = Self::decode(&mut Reader::within(bytes, limits))?;
         refuse_warnings(file.unpaired()).map(|()| file)
@@ -133,8 +133,8 @@ impl<'d> LangFile<'d> {
     /// Encodes the file.
     ///
     /// # Errors
-    /// `Value` if the name has a line end, or a key, comment or text has CR LF: they would become
-    /// separate lines.
+    /// `Value` if the name has a line end, or if a key, comment or text has CR LF: the parts would
+    /// become separate lines.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         writer.bytes(&BOM);
         let name = self.name.as_bytes();
@@ -366,7 +366,7 @@ fn digit(unit: &[u8; 2]) -> Option<char> {
     (unit[1] == 0 && unit[0].is_ascii_digit()).then_some(char::from(unit[0]))
 }
 
-/// Decodes one line, without its end.
+/// Decodes one line, without its line end.
 fn line<'d, 'n, T: Trace<'n>>(
     reader: &mut Reader<'d, T>,
     name: &'n str,
@@ -376,7 +376,7 @@ fn line<'d, 'n, T: Trace<'n>>(
     let rest = reader.rest();
     match (line_end(rest), warnings) {
         (Some(length), _) => {
-            // An empty comment means there is none.
+            // An empty comment means that there is none.
             let text = if length == 0 && name == "comment" {
                 WStr::default()
             } else {
@@ -420,7 +420,7 @@ fn line_end(units: &[u8]) -> Option<usize> {
     pairs.position(|pair| *pair == [CR, LF]).map(|at| at * 2)
 }
 
-/// Whether fewer lines remain than an entry has; the last line may lack its line end.
+/// Whether fewer lines remain than an entry takes; the last line may lack its line end.
 fn lacks_lines(mut rest: &[u8]) -> bool {
     for _ in 0..2 {
         let Some(end) = line_end(rest) else { return true };

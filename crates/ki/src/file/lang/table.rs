@@ -10,7 +10,7 @@ use crate::file::csv;
 
 impl LangFile<'_> {
     /// Writes the entries as comma-separated values, with columns `code`, `comment` and `text`.
-    /// Codes begin with this name. With `has_heading`, the first line has the column names.
+    /// Codes begin with this name. With `has_heading`, the first line contains the column names.
     pub fn to_csv(&self, stem: &str, has_heading: bool) -> Result<String> {
         let heading = has_heading.then(|| ["code", "comment", "text"].map(str::to_owned).to_vec());
         let rows = self.entries.iter().map(|entry| {
@@ -28,7 +28,7 @@ impl LangFile<'_> {
     #[must_use]
     pub fn to_po(&self, stem: &str, translation: &Translation) -> String {
         let mut out = String::new();
-        // A pair of context and text must be unique.
+        // Each pair of context and text must be unique.
         let keys = self.entries.iter().map(|entry| entry.key.as_bytes());
         let last: HashMap<&[u8], usize> = keys.zip(0..).collect();
         for (index, entry) in self.entries.iter().enumerate() {
@@ -66,7 +66,7 @@ impl LangFile<'_> {
 pub struct Translation(HashMap<String, String>);
 
 impl Translation {
-    /// Takes the texts of a file.
+    /// Collects the texts of a file.
     #[must_use]
     pub fn of(file: &LangFile<'_>) -> Self {
         let texts = file.entries.iter().map(|entry| (entry.key.to_text(), entry.text.to_text()));

@@ -14,7 +14,7 @@ impl NavFile<'_> {
     /// Draws the graph from above as SVG: nodes coloured by height, with names or IDs; one-way
     /// links have an arrow.
     ///
-    /// In a graph of zones whose nodes all have the same location, as is likely, the nodes are
+    /// In a graph of zones whose nodes all have the same location, which is likely, the nodes are
     /// drawn in a circle, sorted by name. Nodes that are not finite are omitted.
     #[must_use]
     pub fn to_svg(&self, title: &str) -> String {
@@ -45,7 +45,8 @@ impl NavFile<'_> {
             }
         }
         out.push_str("</g>\n<g>\n");
-        // Many nodes can share an ID, and its name can be long, so only the first one gets it.
+        // Many nodes can share an ID, and its name can be long, so only the first node is labelled
+        // with it.
         let nodes = || {
             let nodes = self.nodes.iter().enumerate().zip(&places);
             let nodes = nodes.filter(|(_, place)| is_finite(place));

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::NavFile;
 use crate::file::svg::push_escaped;
 
-/// Whether links lead one way or both ways.
+/// Whether links lead in one direction or in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Directions {
     /// Only from the first node to the second.
@@ -96,7 +96,7 @@ impl<'f> NavGraph<'f> {
     }
 
     /// The shortest route between two nodes, given by their positions in the file: by distance, or
-    /// by the number of links in a graph of zones. `None` if there is no route.
+    /// by the number of links in a graph of zones. Returns `None` if there is no route.
     ///
     /// A link to or from a location that is not finite has the maximum length.
     #[must_use]
@@ -165,9 +165,9 @@ impl<'f> NavGraph<'f> {
 }
 
 impl NavFile<'_> {
-    /// Exports the graph as GraphML, which Gephi, yEd and NetworkX read: nodes with `label`, `x`,
-    /// `y` and `z`, links with `length`. Links to missing nodes are omitted. If nodes share an ID,
-    /// the first one is used.
+    /// Exports the graph as GraphML, which Gephi, yEd and NetworkX read: nodes have `label`, `x`,
+    /// `y` and `z`, and links have `length`. Links to missing nodes are omitted. If nodes share an
+    /// ID, the first one is used.
     #[must_use]
     pub fn to_graphml(&self, directions: Directions) -> String {
         let graph = NavGraph::new(self, Directions::One);
@@ -231,7 +231,7 @@ mod tests {
         let link = |(first, second): &(u16, u16)| NavLink { first: *first, second: *second };
         NavFile {
             last_id: 9,
-            // The IDs differ from the positions.
+            // The IDs are not the same as the positions.
             nodes: vec![node(9, 0.0, 0.0), node(4, 3.0, 4.0), node(5, 1.0, 0.0), node(6, 3.0, 0.0)]
                 .into(),
             links: links.iter().map(link).collect::<Vec<_>>().into(),
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_shortest_route_follows_links() {
-        // The direct way to 4 has length 5, the way through 5 and 6 has 1 + 2 + 4.
+        // The direct route to 4 has length 5; the route through 5 and 6 has length 1 + 2 + 4.
         let file = nav(&[(9, 5), (5, 6), (6, 4), (9, 4), (4, 77)]);
         let graph = NavGraph::new(&file, Directions::One);
         let (from, to) = (graph.find("9").unwrap(), graph.find("4").unwrap());

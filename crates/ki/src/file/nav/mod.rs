@@ -1,4 +1,4 @@
-//! NAV: graphs of where characters can go.
+//! NAV: graphs of the places where characters can go.
 //!
 //! | file | in | nodes are |
 //! | --- | --- | --- |
@@ -16,8 +16,8 @@
 //! A file without bytes after the links is a `zone.nav`; ten zero bytes are an empty `zone.nav`.
 //!
 //! Unverified: the first word of real files, whether IDs in `zonemap.nav` begin with 0 or 1, what
-//! its locations are, and whether links lead both ways. Both files of one client would settle all
-//! of these.
+//! the locations in it mean, and whether links lead both ways. Both files of one client would
+//! settle all of these.
 //!
 //! ```
 //! use worldwire_core::Limits;
@@ -65,12 +65,12 @@ record! {
 record! {
     /// A link from one node to another.
     ///
-    /// Unverified: it leads one way only, because files seem to list the way back as a separate
-    /// link.
+    /// Unverified: that a link leads one way only, since files seem to list the way back as a
+    /// separate link.
     pub struct NavLink {
-        /// The ID of the node where it begins.
+        /// The ID of the node where the link begins.
         first "first": u16,
-        /// The ID of the node where it ends.
+        /// The ID of the node where the link ends.
         second "second": u16,
     }
 }
@@ -84,7 +84,7 @@ pub struct NavFile<'d> {
     pub nodes: Many<NavNode>,
     /// The links, in file order.
     pub links: Many<NavLink>,
-    /// In a graph of zones, their names.
+    /// In a graph of zones, the names of the zones.
     pub zone_names: Option<Many<Text<'d>>>,
 }
 
@@ -101,7 +101,7 @@ impl<'d> NavFile<'d> {
         let inflated = match inflate(bytes, reader.limits()) {
             Ok(inflated) => inflated,
             Err(inflating) => {
-                // The error of plain decoding is more precise about the position.
+                // The error from plain decoding gives a more precise position.
                 let plain = Self::plain(reader).map_err(Error::closed)?;
                 return if reader.remaining() > 0 { Err(inflating) } else { Ok(plain) };
             }
@@ -141,7 +141,7 @@ impl<'d> NavFile<'d> {
         Ok((nav, warnings))
     }
 
-    /// Decodes a file that must not cause any warnings, to recognise NAV files.
+    /// Decodes a file, refusing it if there are any warnings. Used to recognise NAV files.
     pub fn strict(bytes: &'d [u8], limits: &'d Limits) -> Result<Self> {
         let (nav, warnings) = Self::open(bytes, limits)?;
         refuse_warnings(warnings.into_iter()).map(|()| nav)
@@ -176,7 +176,7 @@ impl<'d> NavFile<'d> {
 
     /// Reads a file from the JSON of a traced decode, or from either of the two shapes that katsuba
     /// writes, `{"nodes", "links"}` and `{"graph": {...}, "zone_names"}`. If `last_id` is missing,
-    /// it is the largest ID.
+    /// the largest ID is used.
     pub fn from_json(json: &Json) -> Result<NavFile<'static>> {
         let mut fields = FieldsOf::new(json)?;
         let zone_names = fields.given_optional("zone_names").map(Many::from_json).transpose();
@@ -227,7 +227,7 @@ impl<'d> NavFile<'d> {
         let nodes = Many::decode(reader, "nodes")?;
         let links = Many::decode(reader, "links")?;
         let zone_names = match reader.remaining() {
-            // Too few bytes for a count: they are left over.
+            // There are too few bytes for a count, so they are left over.
             0..4 => None,
             _ => Some(Many::decode(reader, "zone_names")?),
         };

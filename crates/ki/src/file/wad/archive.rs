@@ -38,8 +38,8 @@ impl<'d> Archive<'d> {
         Ok(Self { table, bytes, table_size, limits })
     }
 
-    /// Data without a table, for callers that have the entries. Their offsets count from the first
-    /// of these bytes.
+    /// Data without a table, for callers that already have the entries. Their offsets count from
+    /// the first of these bytes.
     #[must_use]
     pub fn of_data(bytes: &'d [u8], limits: &'d Limits) -> Self {
         let table = Table { version: LATEST_VERSION, flags: 0, entries: Vec::new() };
@@ -61,7 +61,7 @@ impl<'d> Archive<'d> {
     /// The stored bytes of an entry, which may be compressed.
     ///
     /// # Errors
-    /// `Malformed` if they extend beyond the archive or overlap its table.
+    /// `Malformed` if the bytes extend beyond the archive or overlap its table.
     pub fn stored(&self, entry: &Entry<'_>) -> Result<&'d [u8]> {
         let start = entry.offset as usize;
         let size = entry.stored_size() as usize;
@@ -76,11 +76,11 @@ impl<'d> Archive<'d> {
         })
     }
 
-    /// Checks the CRC of an entry and returns its stored bytes. `Ok(None)` means that it has not
-    /// been downloaded yet: zeros fill its space.
+    /// Checks the CRC of an entry and returns its stored bytes. `Ok(None)` means that the file has
+    /// not been downloaded yet: its space is filled with zeros.
     ///
     /// # Errors
-    /// Those of [`Self::stored`]; `Malformed` if the CRC is wrong.
+    /// The errors of [`Self::stored`], and `Malformed` if the CRC is wrong.
     pub fn verified(&self, entry: &Entry<'_>) -> Result<Option<&'d [u8]>> {
         let stored = self.stored(entry)?;
         let found = super::crc(stored);
@@ -94,11 +94,12 @@ impl<'d> Archive<'d> {
         Err(about(entry, Error::malformed(wanted, format!("{found:08x}"))))
     }
 
-    /// The file of an entry, checked and inflated. `Ok(None)` as in [`Self::verified`].
+    /// The file of an entry, checked and inflated. `Ok(None)` has the same meaning as in
+    /// [`Self::verified`].
     ///
     /// # Errors
-    /// Those of [`Self::verified`]; `Malformed` if the data is not a zlib stream of the stated
-    /// size; the limits on inflating.
+    /// The errors of [`Self::verified`]; `Malformed` if the data is not a zlib stream of the stated
+    /// size; a limit error if inflating exceeds a limit.
     pub fn read<'b>(
         &self,
         entry: &Entry<'_>,
@@ -117,12 +118,13 @@ impl<'d> Archive<'d> {
         }
     }
 
-    /// The first bytes of an entry's file, at most this many: enough to recognise its format
-    /// without the memory for all of it. The CRC is checked; the rest of the file is not.
-    /// `Ok(None)` as in [`Self::verified`].
+    /// The first bytes of an entry's file, at most this many. They are enough to recognise its
+    /// format without memory for the whole file. The CRC is checked; the rest of the file is not.
+    /// `Ok(None)` has the same meaning as in [`Self::verified`].
     ///
     /// # Errors
-    /// Those of [`Self::verified`]; `Malformed` if the data is not the start of a zlib stream.
+    /// The errors of [`Self::verified`], and `Malformed` if the data is not the start of a zlib
+    /// stream.
     pub fn head<'b>(
         &self,
         entry: &Entry<'_>,
@@ -143,7 +145,7 @@ impl<'d> Archive<'d> {
     }
 
     /// The number of bytes that belong neither to the table nor to an entry. Patched archives have
-    /// unused bytes where files were before they moved.
+    /// unused bytes where files were before they were moved.
     #[must_use]
     pub fn unused(&self) -> u64 {
         let mut ranges = self.ranges();
@@ -168,15 +170,16 @@ impl<'d> Archive<'d> {
     }
 
     /// Checks the total size of these entries, from the table alone. Entries can share data, so a
-    /// small archive can promise any number of files.
+    /// small archive can list any number of files.
     ///
     /// # Errors
-    /// The limit on archive bytes.
+    /// Fails if the limit on archive bytes is exceeded.
     pub fn check_total<'e>(&self, entries: impl IntoIterator<Item = &'e Entry<'d>>) -> Result<()>
     where
         'd: 'e,
     {
-        // If there are more stored bytes, they count instead, because checking the CRC reads them.
+        // If the number of stored bytes is larger, it counts instead, because checking the CRC
+        // reads all of them.
         let bytes = |entry: &Entry<'_>| u64::from(entry.size.max(entry.stored_size()));
         let total = entries.into_iter().map(bytes).fold(0, u64::saturating_add);
         if total > self.limits.archive_bytes {
@@ -214,7 +217,7 @@ impl Inflater {
         Self { decompressor: Decompressor::new(), buffer: Vec::new(), partial: None }
     }
 
-    /// Frees the buffer if it exceeds 16 MiB. Callers that read on several threads do this before
+    /// Frees the buffer if it exceeds 16 MiB. Callers that read on several threads call this before
     /// the next file, so that not every thread keeps the memory for the largest file.
     pub fn release(&mut self) {
         if self.buffer.len() > MAX_KEPT_BYTES {

@@ -9,9 +9,9 @@ use super::archive::Archive;
 use super::table::{Entry, STORED_SIZE, Table};
 
 /// The default compression level, a compromise between size and time. On the generated files of the
-/// benchmark `wad`, archives are 3.1 % larger than at level 12 and built about 10 times as fast. At
-/// level 6, they are 4.7 % larger than at level 12, and built in half the time of level 8; at level
-/// 10, they are 0.3 % larger, and built in more than four times that time.
+/// benchmark `wad`, archives are 3.1 % larger than at level 12 and are built about 10 times as
+/// fast. At level 6, they are 4.7 % larger than at level 12 and take half the time of level 8 to
+/// build; at level 10, they are 0.3 % larger and take more than four times as long as at level 8.
 pub const DEFAULT_LEVEL: u8 = 8;
 
 /// The size of the largest file that is compressed, in bytes: larger ones could not be read within
@@ -21,9 +21,9 @@ pub const MAX_COMPRESSED: u64 = Limits::DEFAULT.inflated_bytes;
 /// How to build an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BuildOptions {
-    /// 1, or 2 for an archive with flags. Default: 2.
+    /// The version: 1, or 2 for an archive with flags. Default: 2.
     pub version: u32,
-    /// See [`FLAGS`](super::FLAGS). Default: 0.
+    /// The archive's flags; see [`FLAGS`](super::FLAGS). Default: 0.
     pub flags: u8,
     /// The compression level, from 1 (fast) to 12 (small). Default: [`DEFAULT_LEVEL`].
     pub level: u8,
@@ -61,12 +61,12 @@ pub struct Packer {
 #[derive(Clone, Debug)]
 pub struct Plan<'d> {
     table: Table<'d>,
-    /// The number of entries that have their data.
+    /// The number of entries whose data has been added.
     done: usize,
     end: u64,
 }
 
-/// Whether files with this name are always stored: audio that is already compressed.
+/// Whether files with this name are never compressed, because they are audio that already is.
 #[must_use]
 pub fn is_stored_kind(name: &[u8]) -> bool {
     let end = name.len().checked_sub(4).and_then(|start| name.get(start..));
@@ -85,7 +85,7 @@ impl Packer {
     /// it, or if it exceeds [`MAX_COMPRESSED`].
     ///
     /// # Errors
-    /// The limit of 4 GiB.
+    /// A limit error if the file exceeds 4 GiB.
     pub fn pack<'d>(&mut self, file: &'d [u8], store: bool) -> Result<Packed<'d>> {
         let size = size_of_file(file.len() as u64)?;
         if !store && (1..=MAX_COMPRESSED).contains(&(file.len() as u64)) {
@@ -118,8 +118,8 @@ impl<'d> Plan<'d> {
     /// Plans an archive of files with these names, which are sorted ([`Self::names`]).
     ///
     /// # Errors
-    /// `Value` for a name that is empty, has a NUL or occurs twice, and for flags in version 1; the
-    /// limit of 4 GiB.
+    /// `Value` for a name that is empty, contains a NUL or occurs twice, and for flags in version
+    /// 1; a limit error for more than 4 GiB.
     pub fn new(options: &BuildOptions, mut names: Vec<Cow<'d, [u8]>>) -> Result<Self> {
         if options.version == 0 {
             return Err(Error::value("version 1 or later", "0").inside("version"));
@@ -176,13 +176,13 @@ impl<'d> Plan<'d> {
     /// Adds the next file. Its stored bytes follow those of all earlier files.
     ///
     /// # Errors
-    /// `Value` if all files have been added; the limit of 4 GiB.
+    /// `Value` if all files have already been added; a limit error for more than 4 GiB.
     pub fn add(&mut self, packed: &Packed<'_>) -> Result<()> {
         let stored = size_of_file(packed.bytes.len() as u64)?;
         self.place(stored, packed.size, packed.compressed, packed.crc)
     }
 
-    /// Like [`Self::add`], for an uncompressed file that is not in memory as a whole: takes its
+    /// Like [`Self::add`], but for an uncompressed file that is not completely in memory: takes its
     /// size and [`Crc`](super::Crc).
     pub fn add_stored(&mut self, size: u64, crc: u32) -> Result<()> {
         let size = size_of_file(size)?;
@@ -204,7 +204,7 @@ impl<'d> Plan<'d> {
         Ok(())
     }
 
-    /// Encodes the table, for the gap.
+    /// Encodes the table, which fills the gap.
     pub fn finish(self) -> Result<Vec<u8>> {
         let all = self.table.entries.len();
         if self.done < all {
@@ -248,7 +248,7 @@ pub fn build<'d>(
 }
 
 fn size_of_file(size: u64) -> Result<u32> {
-    // The largest number means "not compressed".
+    // The largest number is reserved for "not compressed".
     let max = STORED_SIZE - 1;
     let fits = u32::try_from(size).ok().filter(|size| *size <= max);
     fits.ok_or_else(|| Error::limit("bytes of a file", u64::from(max), size))

@@ -7,9 +7,9 @@ use super::table::{Entry, Table};
 /// How an entry differs between two archives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'t> {
-    /// Only the second archive has it.
+    /// The entry exists only in the second archive.
     Added(&'t Entry<'t>),
-    /// Only the first archive has it.
+    /// The entry exists only in the first archive.
     Removed(&'t Entry<'t>),
     /// Size or stored bytes differ. The CRC covers stored bytes, so a file that was merely
     /// compressed differently counts as changed.
@@ -19,14 +19,14 @@ pub enum Change<'t> {
 /// A name, and the entries with this name in two archives. At least one of them exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryPair<'t> {
-    /// The entry of the first archive.
+    /// The entry in the first archive.
     pub before: Option<&'t Entry<'t>>,
-    /// The entry of the second archive.
+    /// The entry in the second archive.
     pub after: Option<&'t Entry<'t>>,
 }
 
 impl<'t> EntryPair<'t> {
-    /// The difference according to the tables, which do not say whether the data is present and
+    /// The difference according to the tables, which do not show whether the data is present and
     /// intact.
     #[must_use]
     pub fn change(&self) -> Option<Change<'t>> {

@@ -7,9 +7,10 @@
 //! | 9 | `u32` | count of entries |
 //! | 13 | `u8` | flags, from version 2 on: bit 0 map into memory, bit 1 prefetch |
 //!
-//! An entry is `u32` offset from the start of the archive, `u32` size, `u32` compressed size
-//! (`0xFFFF_FFFF` when stored), `u8` compressed or not, `u32` CRC of the stored bytes, `u32` count
-//! of the name's bytes including its NUL, and the name, UTF-8 with `/`. Compressed data is zlib.
+//! An entry consists of `u32` offset from the start of the archive, `u32` size, `u32` compressed
+//! size (`0xFFFF_FFFF` if not compressed), `u8` compressed or not, `u32` CRC of the stored bytes,
+//! `u32` count of the name's bytes including its NUL, and the name, in UTF-8 with `/`. Compressed
+//! data is zlib.
 //!
 //! ```
 //! use worldwire_core::Limits;
@@ -59,7 +60,7 @@ impl Crc {
     /// Starts with no bytes.
     #[must_use]
     pub fn new() -> Self {
-        // The crate inverts its initial value and its result; undo both.
+        // The crate inverts the initial value and the result; undo both inversions.
         Self(crc32fast::Hasher::new_with_initial(u32::MAX))
     }
 

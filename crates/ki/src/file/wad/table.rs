@@ -12,7 +12,7 @@ const ENTRY_BYTES: usize = 21;
 /// The compressed size that marks an uncompressed entry.
 pub const STORED_SIZE: u32 = u32::MAX;
 
-/// The latest known version of archives. Later ones are read in the same way.
+/// The latest known version of archives. Later versions are read in the same way.
 pub const LATEST_VERSION: u32 = 2;
 
 /// The names of archive flags, from version 2 on.
@@ -21,9 +21,9 @@ pub static FLAGS: Names = Names::fixed(&[(1, "MemoryMap"), (2, "Prefetch")]);
 /// A table of contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table<'d> {
-    /// 1, or 2 and later.
+    /// The version: 1, or 2 and later.
     pub version: u32,
-    /// See [`FLAGS`]; only from version 2 on.
+    /// The archive's flags, present from version 2 on; see [`FLAGS`].
     pub flags: u8,
     /// The entries, in file order.
     pub entries: Vec<Entry<'d>>,
@@ -40,9 +40,9 @@ pub struct Entry<'d> {
     pub offset: u32,
     /// The size of the file in bytes.
     pub size: u32,
-    /// The number of stored bytes if it is compressed, otherwise [`STORED_SIZE`].
+    /// The number of stored bytes if the file is compressed, otherwise [`STORED_SIZE`].
     pub compressed_size: u32,
-    /// 0 or 1; other values mean 1.
+    /// Whether the file is compressed: 0 or 1; other values mean 1.
     pub compressed: u8,
     /// The [`crc`](super::crc) of the stored bytes.
     pub crc: u32,
@@ -53,7 +53,7 @@ pub struct Entry<'d> {
 pub struct ArchiveFile<'d> {
     /// The table.
     pub table: Table<'d>,
-    /// The bytes after it. Offsets are still relative to the start of the table.
+    /// The bytes after the table. Offsets are still relative to the start of the table.
     pub data: Cow<'d, [u8]>,
 }
 
@@ -163,8 +163,8 @@ impl<'d> Table<'d> {
     /// Decodes the table and leaves the reader at its end.
     ///
     /// # Errors
-    /// `Malformed` if it is not an archive; `Incomplete` if the table is truncated; the limits on
-    /// elements and string bytes.
+    /// `Malformed` if the bytes are not an archive; `Incomplete` if the table is truncated; a limit
+    /// error for too many elements or string bytes.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let start = reader.place_if_on();
         let found: [u8; 5] = reader.take_array().map_err(|error| error.inside("magic"))?;
@@ -191,7 +191,8 @@ impl<'d> Table<'d> {
         };
         let read = |reader: &mut Reader<'d, T>| {
             let capacity = reader.capacity(u64::from(count), u64::MAX, ENTRY_BYTES)?;
-            // An entry takes more memory than bytes, so capacity follows what is decoded.
+            // An entry takes more memory than its encoding, so capacity grows with the decoded
+            // data.
             let mut entries = Vec::with_capacity(capacity.min(1024));
             for index in 0..count as usize {
                 entries.push(reader.item(index, |reader| reader.record("", |r| Entry::decode(r)))?);
@@ -211,7 +212,8 @@ impl<'d> Table<'d> {
     /// Encodes the table.
     ///
     /// # Errors
-    /// `Value` for version 0 and for flags in version 1; the limits on counts.
+    /// `Value` for version 0 and for flags in version 1; a limit error for counts that are too
+    /// large.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         writer.bytes(MAGIC);
         if self.version == 0 {
@@ -322,7 +324,7 @@ impl<'d> ArchiveFile<'d> {
     /// offsets stay as they are.
     ///
     /// # Errors
-    /// `Value` if the JSON is not an archive, the magic or the file count is wrong, or an offset
+    /// `Value` if the JSON is not an archive, the magic or the file count is wrong, or if an offset
     /// reaches 4 GiB.
     pub fn from_json(json: &Json) -> Result<ArchiveFile<'static>> {
         let mut fields = FieldsOf::new(json)?;

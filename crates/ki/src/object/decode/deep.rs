@@ -1,4 +1,4 @@
-//! Decoding deep objects, whose properties follow their sizes and hashes.
+//! Decoding deep objects, whose properties are preceded by their sizes and hashes.
 
 use worldwire_core::{Error, Form, Place, Reader, Result, Trace};
 
@@ -24,7 +24,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             }
             let head = before.next_multiple_of(8) - before + 64;
             let left = end - before;
-            // Only peeks: leftovers may begin in the middle of a byte.
+            // Only peek, because leftovers may begin in the middle of a byte.
             let size = reader.rest().first_chunk().map_or(0, |size| u32::from_le_bytes(*size));
             let size = u64::from(size);
             if left < head || size < head || size > left {
@@ -49,7 +49,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
     }
 
     /// Whether values that the visitor does not need are skipped. A trace shows all of them, and
-    /// lenient decoding needs the positions of all that cannot be decoded.
+    /// lenient decoding needs the positions of all values that cannot be decoded.
     #[inline]
     pub(super) fn skips<T: Trace<'c>>(&self) -> bool {
         !T::ON && self.options.deep && !self.options.lenient
@@ -66,7 +66,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         Ok(())
     }
 
-    /// Handles bits after the last property: too few for one, or with an impossible size.
+    /// Handles bits after the last property: too few for another one, or with an impossible size.
     #[cold]
     fn rest<T: Trace<'c>>(
         &mut self,

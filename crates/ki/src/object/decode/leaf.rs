@@ -116,7 +116,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             kind @ (PropertyKind::Enum | PropertyKind::Flags) => {
                 return self.choice(reader, property, kind);
             }
-            // Callers handle objects.
+            // Objects are handled by the callers.
             PropertyKind::Object => {
                 return Err(reader.place_error(Error::malformed("a value", "an object")));
             }
@@ -141,7 +141,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             Ok(number) => Ok(make(number)),
             Err(UnknownOption(name)) => {
                 let choices = property.choices.as_deref();
-                // The search is slow, so a stream can trigger it only a limited number of times.
+                // The search is slow, so a stream may trigger it only a limited number of times.
                 let near = choices.filter(|_| self.notes.len() < MAX_NOTES);
                 let near = near.and_then(|choices| choices.names().nearest(&name));
                 let error = Error::malformed(

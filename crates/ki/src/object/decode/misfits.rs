@@ -10,15 +10,15 @@ use worldwire_core::{Error, ErrorKind, Reader, Trace};
 use super::{Decoder, MAX_NOTES};
 use crate::object::visitor::{Slot, Visitor};
 
-/// Stands for no position.
+/// A value that stands for "no position".
 const NO_POSITION: u64 = u64::MAX;
 
 /// The properties that cannot be decoded.
 pub(super) struct Misfits {
-    /// In the first pass, the failed properties in order; in the second, those still ahead, the
-    /// next one last.
+    /// In the first pass, the failed properties in order; in the second, the ones still ahead, with
+    /// the next one last.
     list: Vec<Misfit>,
-    /// The bit at which the next one begins.
+    /// The bit at which the next failed property begins.
     next: u64,
     /// The byte of the layer at which the first pass begins; `None` in the second pass.
     base: Option<u64>,
@@ -26,12 +26,12 @@ pub(super) struct Misfits {
 
 struct Misfit {
     bit: u64,
-    /// What is wrong, as long as notes are kept.
+    /// The problems, as long as notes are kept.
     note: Option<Box<str>>,
 }
 
 impl Misfits {
-    /// An empty list for the first pass.
+    /// Starts the first pass with an empty list.
     fn first_pass(base: u64) -> Option<Box<Self>> {
         Some(Box::new(Self { list: Vec::new(), next: NO_POSITION, base: Some(base) }))
     }
@@ -55,7 +55,7 @@ impl Misfits {
             return Err(error);
         };
         let bit = base * 8 + bit;
-        // Failures nested in it are part of its bits.
+        // Failures nested in the property are part of its bits.
         let inside = self.list.partition_point(|misfit| misfit.bit < bit);
         self.list.truncate(inside);
         let has_room = self.list.len() < MAX_NOTES;
@@ -90,7 +90,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             notes: Vec::new(),
             visitor: &mut (),
         };
-        // Objects begin at whole bytes.
+        // Objects begin at byte boundaries.
         let mut ahead = Reader::within(reader.rest(), reader.limits());
         let start = ahead.place();
         // An error that ends this pass also ends the second, which reports it.

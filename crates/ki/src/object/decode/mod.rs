@@ -18,11 +18,11 @@ use misfits::Misfits;
 
 /// Notes beyond this number are dropped.
 const MAX_NOTES: usize = 200;
-/// An object may have this many values whatever its size: a short list of equal values compresses
+/// An object may have this many values, whatever its size: a short list of equal values compresses
 /// to almost nothing.
 const FREE_VALUES: u64 = 4_096;
 
-/// The maximum number of values in an object of this size on the wire.
+/// The maximum number of values in an object that has this size on the wire.
 pub(super) fn max_values(bytes: usize, limits: &Limits) -> u64 {
     FREE_VALUES.saturating_add(limits.values_per_byte.saturating_mul(bytes as u64))
 }
@@ -485,7 +485,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
 /// Takes this many bits, starting at the next whole byte.
 fn raw<'d, 'c, T: Trace<'c>>(reader: &mut Reader<'d, T>, bits: u64) -> Result<Bits<'d>> {
     let bytes = reader.part_bits(bits, |reader| Ok(reader.rest()))?;
-    // Sizes have 32 bits.
+    // Sizes are 32-bit numbers.
     Ok(Bits { count: u32::try_from(bits).unwrap_or(u32::MAX), bytes })
 }
 
@@ -554,7 +554,7 @@ mod tests {
 
     #[test]
     fn depth_and_objects_are_bounded() {
-        // Each object has one element, the next object.
+        // Each object contains one element, the next object.
         let mut bytes = words(&[7, 1, 1].repeat(200));
         bytes.extend([0; 64]);
         let error = decode(ObjectOptions::default(), &bytes).unwrap_err();

@@ -1,6 +1,6 @@
-//! Reading JSON directly into objects, without a tree in between. Accepts what
-//! [`JsonWriter`](super::JsonWriter) writes, with `$class` first; everything else falls back to the
-//! slower reader, which reports every mistake.
+//! Reading JSON directly into objects, without a tree in between. Accepts the output of
+//! [`JsonWriter`](super::JsonWriter), with `$class` first; for everything else, callers fall back
+//! to the slower reader, which reports every mistake.
 
 use core::fmt;
 

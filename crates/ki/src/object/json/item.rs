@@ -12,8 +12,8 @@ use crate::object::visitor::Slot;
 /// Keys that are not properties.
 const SPECIAL: [&str; 8] =
     ["$class", "$block", "$type", "$template", "$bits", "$hex", "$name", Slot::REST];
-/// How much deeper JSON can be nested than the objects in it, because the innermost one can contain
-/// a tuple of rows.
+/// The number of levels by which JSON can be nested more deeply than the objects in it, because the
+/// innermost object can contain a tuple of rows.
 const MORE_DEPTH: u32 = 4;
 
 /// JSON values whose objects keep their order.
@@ -105,7 +105,7 @@ impl<'de> serde::de::Visitor<'de> for Seed {
         let mut list = Vec::new();
         let mut seen = [false; SPECIAL.len()];
         while let Some(key) = items.next_key::<String>()? {
-            // Streams can hold a property twice, but special keys must be unique.
+            // Streams can contain a property twice, but special keys must be unique.
             let special = SPECIAL.iter().position(|special| *special == key);
             if let Some(seen) = special.and_then(|at| seen.get_mut(at))
                 && core::mem::replace(seen, true)
@@ -164,7 +164,7 @@ impl Item {
         text.map(Some)
     }
 
-    /// The raw bits of `{"$bits": 9, "$hex": "ff01"}`, which may have only these other keys.
+    /// The raw bits of `{"$bits": 9, "$hex": "ff01"}`, which may have no other keys but these.
     pub(super) fn bits(&self, beside: &[&str]) -> Result<(u32, Vec<u8>)> {
         let (Some(count), Some(digits)) = (self.get("$bits"), self.get("$hex")) else {
             return Err(expected("{\"$bits\": 8, \"$hex\": \"00\"}", &self.json()));
@@ -199,7 +199,7 @@ fn hex_digits(digits: &Item) -> Result<Vec<u8>> {
     bytes.ok_or_else(|| expected("pairs of hexadecimal digits", &digits.json()).inside("$hex"))
 }
 
-/// Converts a JSON value, whose objects have no order.
+/// Converts a JSON value in which objects have no order.
 pub(in crate::object) fn item(json: &Json, limits: &Limits) -> Result<Item> {
     let item = copied(json, Seed::new(limits));
     item.map_err(|error| Error::invalid(format!("invalid JSON: {error}")))

@@ -15,8 +15,8 @@
 //! | object of an unknown class | `{"$class": "0x0000002a", "$bits": 40, "$hex": "..."}`, possibly with an ID |
 //! | leftovers at the end of an object | under `$rest`: `{"$bits": 8, "$hex": "..."}` |
 //!
-//! The last four are results of lenient decoding. They are encoded unchanged even if the class or
-//! the property is now known.
+//! The last four result from lenient decoding. They are encoded unchanged even if the class or the
+//! property is now known.
 //!
 //! Properties keep the order in which they were decoded; missing ones are omitted.
 //! [`Object::parse_json`] keeps the order of the text; [`Object::from_json`] uses the order of the
@@ -50,12 +50,13 @@ impl Object {
     /// memory use is proportional to the length of the text.
     ///
     /// # Errors
-    /// `Value` if the text is not JSON or not an object of known classes; the limit on depth.
+    /// `Value` if the text is not JSON or not an object of known classes; a limit error for
+    /// excessive depth.
     pub fn parse_json(classes: &Classes, json: &str) -> Result<Self> {
         Self::parse_json_within(classes, json, &Limits::DEFAULT)
     }
 
-    /// Like [`Self::parse_json`], within another limit on depth.
+    /// Like [`Self::parse_json`], but with the given limit on depth.
     pub fn parse_json_within(classes: &Classes, json: &str, limits: &Limits) -> Result<Self> {
         Self::parse_json_reporting(classes, json, limits, &mut |_, _| {})
     }
@@ -68,7 +69,7 @@ impl Object {
         limits: &Limits,
         rounded: &mut dyn FnMut(&str, i128),
     ) -> Result<Self> {
-        // Nearly all JSON has the form that this crate writes and then needs no tree.
+        // Nearly all JSON has the form that this crate writes, which can be read without a tree.
         if let Some(object) = parse_direct(classes, json, limits, rounded) {
             return Ok(object);
         }

@@ -109,7 +109,7 @@ impl<'c, 'r> Builder<'c, 'r> {
             let slot = match class.property(name) {
                 Some(property) => Slot::Property(property),
                 None => match unknown_hash(name) {
-                    // The property was unknown when this was written.
+                    // The property was unknown when the JSON was written.
                     Some(hash) => class.by_hash(hash).map_or(Slot::Unknown(hash), Slot::Property),
                     None => return Err(no_property(class, name)),
                 },
@@ -448,7 +448,7 @@ mod tests {
         assert!(twice.to_string().contains("an object has the key $class twice"), "{twice}");
     }
 
-    /// Text with `$class` first is read directly, other text through a tree. The result is the
+    /// Text with `$class` first is read directly, and other text through a tree. The result is the
     /// same.
     #[test]
     fn direct_and_tree_reading_agree() {

@@ -1,13 +1,13 @@
 //! Detecting integers that a program rounded because it stores numbers as doubles.
 
-/// Below this, too many unrounded integers look rounded.
+/// Below this number, too many unrounded integers look rounded.
 const SMALLEST: u128 = 1 << 56;
 
 /// Whether an integer in JSON looks as if it was written by a program that stores numbers as
-/// doubles, such as JavaScript or old versions of `jq`: it is at least 2^56, and it is what such
-/// programs write for the nearest double. Unrounded integers can look like this, too: one in a
-/// thousand of those with 64 bits, but one in eight of the smallest. Below 2^56, up to half of all
-/// integers look like this.
+/// doubles, such as JavaScript or old versions of `jq`: it is at least 2^56, and it is the text
+/// that such programs write for the nearest double. Unrounded integers can look like this, too: one
+/// in a thousand of those with 64 bits, but one in eight of the smallest. Below 2^56, up to half of
+/// all integers look like this.
 ///
 /// ```
 /// use worldwire_ki::object::looks_rounded;
@@ -24,7 +24,7 @@ pub fn looks_rounded(number: i128) -> bool {
     }
     #[expect(clippy::cast_precision_loss, reason = "the loss of precision is what this detects")]
     let double = size as f64;
-    // Programs write the shortest digits that identify the double, followed by zeros; or all digits
+    // Programs write the fewest digits that identify the double, followed by zeros; or all digits
     // of the double; or 17 digits, followed by zeros.
     let shortest = || double.to_string() == size.to_string();
     let exact = || format!("{double:.0}") == size.to_string();
@@ -58,7 +58,7 @@ mod tests {
             10_903_862_769_591_682_850,
             191_965_934_121_493_239,
             9_007_199_254_740_993,
-            // Nobody can tell whether these two were rounded.
+            // It is impossible to tell whether these two were rounded.
             9_007_199_254_740_994,
             18_014_398_509_481_982,
             9_007_199_254_740_992,

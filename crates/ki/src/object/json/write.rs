@@ -12,18 +12,18 @@ use crate::object::value::{Object, wide_text};
 use crate::object::visitor::{Bits, CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Choices, Class, Classes, PropertyKind, Tuple};
 
-/// Text is passed on to the sink in chunks of about this size, in bytes.
+/// Text is passed to the sink in chunks of about this many bytes.
 const CHUNK: usize = 1 << 15;
 /// The largest integer up to which doubles represent all integers exactly.
 const WIDEST_EXACT: u64 = 1 << 53;
 
 impl Object {
-    /// Writes it as JSON. [`JsonWriter`] does this without an object in memory.
+    /// Writes the object as JSON. [`JsonWriter`] does this without an object in memory.
     pub fn to_json(&self, classes: &Classes) -> Result<String> {
         self.to_json_in(classes, Style::default())
     }
 
-    /// Like [`Self::to_json`], in this style.
+    /// Like [`Self::to_json`], but in the given style.
     pub fn to_json_in(&self, classes: &Classes, style: Style) -> Result<String> {
         let mut json = JsonWriter::new(Vec::new(), style);
         self.visit(classes, &mut json)?;
@@ -32,7 +32,7 @@ impl Object {
     }
 }
 
-/// Writes what a decoder reports as JSON, piece by piece.
+/// Writes the values that a decoder reports as JSON, piece by piece.
 #[derive(Debug)]
 pub struct JsonWriter<W> {
     sink: W,
@@ -59,7 +59,7 @@ impl<W: Write> JsonWriter<W> {
     /// Writes the rest and returns the sink.
     ///
     /// # Errors
-    /// `Value` if the sink fails.
+    /// `Value` if writing to the sink fails.
     pub fn finish(mut self) -> Result<W> {
         self.flush()?;
         Ok(self.sink)

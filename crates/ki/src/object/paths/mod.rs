@@ -10,9 +10,9 @@ pub use visitor::PathVisitor;
 use super::plain::Plain;
 use crate::schema::classes::{Class, Classes, Property, Tuple};
 
-/// Paths to values of objects, such as `m_stats.m_health`, `m_items[0].m_id` and `m_position.x`.
+/// Paths to values in objects, such as `m_stats.m_health`, `m_items[0].m_id` and `m_position.x`.
 /// `[*]` stands for every element of a list, and `$class` for an object's class. Names can contain
-/// dots: the shortest name that exists and can contain the rest is used.
+/// dots: of the names that exist and can contain the rest, the shortest is used.
 ///
 /// ```
 /// use worldwire_ki::object::{ObjectCodec, ObjectOptions, PathValue, PathVisitor, ValuePaths};
@@ -57,8 +57,8 @@ pub enum PathValue {
     Bytes(Box<[u8]>),
     /// Anything else, as JSON: an object, a list, a tuple, a set of flags.
     Json(Box<str>),
-    /// The values at a path with `[*]`. Elements without a value at the rest of the path are left
-    /// out.
+    /// The values at a path with `[*]`. Elements that have no value at the rest of the path are
+    /// omitted.
     List(Vec<Self>),
 }
 
@@ -73,7 +73,7 @@ impl ValuePaths {
     /// Reads paths.
     ///
     /// # Errors
-    /// `Value` if a path is empty or has brackets without an index or `*`.
+    /// `Value` if a path is empty or contains brackets without an index or `*`.
     pub fn parse<'p>(paths: impl IntoIterator<Item = &'p str>) -> Result<Self> {
         let checked = |path: &'p str| {
             check(path).map_err(|error| error.about(format!("path `{path}`")))?;
@@ -89,13 +89,14 @@ impl ValuePaths {
         self.paths.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no paths.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty()
     }
 
-    /// The first name in a path that no class has, if there is one: probably a mistake.
+    /// The first name in a path that does not occur in any class, if there is one. It is probably a
+    /// mistake.
     #[must_use]
     pub fn unknown_name<'p>(&'p self, path: usize, classes: &Classes) -> Option<&'p str> {
         let path = self.paths.get(path)?;
@@ -133,7 +134,7 @@ fn index_of(path: &str) -> Option<(u32, usize)> {
     Some((index, path.len() - rest.len()))
 }
 
-/// Checks that brackets have an index or `*`.
+/// Checks that brackets contain an index or `*`.
 fn check(path: &str) -> Result<()> {
     if path.is_empty() {
         return Err(Error::value("a name", "nothing"));

@@ -26,7 +26,7 @@ pub struct PathVisitor<'p> {
     open: Vec<Open>,
     /// How the paths continue in the open objects and lists.
     ways: Vec<Way>,
-    /// Objects and lists that are wanted as a whole.
+    /// Objects and lists that are needed as a whole.
     whole: Vec<Whole>,
 }
 
@@ -34,18 +34,18 @@ pub struct PathVisitor<'p> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Step {
     path: u32,
-    /// Where the rest begins.
+    /// The position at which the rest begins.
     rest: u32,
-    /// Whether it is in a list of which every element is wanted.
+    /// Whether the rest of the path is in a list of which every element is needed.
     in_list: bool,
 }
 
 /// An object or list that is not complete yet.
 #[derive(Debug)]
 struct Open {
-    /// The position of its first way.
+    /// The position of the first continuation of a path in it.
     ways: usize,
-    /// The index of its next element.
+    /// The index of the next element.
     next: u32,
 }
 
@@ -85,13 +85,13 @@ impl<'p> PathVisitor<'p> {
         }
     }
 
-    /// Takes the value at each path; `None` if the last object has none. If an object repeats a
+    /// Takes the value at each path, or `None` if the last object has none. If an object repeats a
     /// property, its first value is used.
     pub fn take(&mut self) -> impl Iterator<Item = Option<PathValue>> {
         self.values.iter_mut().map(Option::take)
     }
 
-    /// Forgets the last object. Its state is incomplete if decoding failed.
+    /// Forgets the last object. If decoding failed, the collected state is incomplete.
     fn reset(&mut self, slot: Slot<'_>) {
         if matches!(slot, Slot::Root) {
             self.values.fill(None);
@@ -102,7 +102,7 @@ impl<'p> PathVisitor<'p> {
         }
     }
 
-    /// Looks up the steps that reach the value at a slot, unless that is done.
+    /// Looks up the steps that reach the value at a slot, unless they have already been looked up.
     #[inline]
     fn approach(&mut self, slot: Slot<'_>) {
         if core::mem::take(&mut self.is_ready) {
@@ -287,11 +287,11 @@ fn continued(class: &Class, path: &str) -> Option<(u32, usize)> {
     })
 }
 
-/// A value or a part of it. `None` if the path leads to nothing.
+/// A value or a part of it. Returns `None` if the path does not lead to a value.
 fn value_of(slot: Slot<'_>, leaf: Leaf<'_>, rest: &str) -> Result<Option<PathValue>> {
     if rest.is_empty() {
         match leaf {
-            // In JSON, numbers that are not finite are texts.
+            // In JSON, numbers that are not finite are written as text.
             Leaf::F32(value) if !value.is_finite() => {
                 return Ok(Some(PathValue::Real(value.into())));
             }
@@ -302,7 +302,7 @@ fn value_of(slot: Slot<'_>, leaf: Leaf<'_>, rest: &str) -> Result<Option<PathVal
             return Ok(Some(plain.into()));
         }
     }
-    // Only these have parts.
+    // Only these values have parts.
     let has_parts = matches!(leaf, Leaf::Tuple(..) | Leaf::Raw(_) | Leaf::Object { .. });
     if !rest.is_empty() && !has_parts {
         return Ok(None);
@@ -312,7 +312,7 @@ fn value_of(slot: Slot<'_>, leaf: Leaf<'_>, rest: &str) -> Result<Option<PathVal
     let text = text_of(json)?;
     let json = parse(&text).map_err(|error| Error::invalid(error.to_string()))?;
     if rest.is_empty() && matches!(json, Json::Array(_) | Json::Object(_)) {
-        // Written again, numbers could look different.
+        // If they were written again, numbers could look different.
         return Ok(Some(PathValue::Json(text)));
     }
     Ok(part(&json, rest).map(PathValue::from))
@@ -371,7 +371,7 @@ pub(super) mod tests {
         let paths = paths.unwrap();
         let mut visitor = PathVisitor::new(&paths);
         let codec = ObjectCodec::new(&classes, options.clone());
-        // The second time, the visitor knows the ways.
+        // The second time, the visitor already knows how the paths continue.
         codec.decode_all(bytes, &mut visitor).unwrap();
         let first: Vec<_> = visitor.take().collect();
         codec.decode_all(bytes, &mut visitor).unwrap();

@@ -11,10 +11,10 @@ use crate::schema::classes::{Class, Classes, Tuple};
 
 /// An object with all its contents in flat memory: nodes in reading order and one buffer of bytes.
 ///
-/// It refers to classes and properties by index, so all access needs the [`Classes`] that it was
-/// created with; other classes are detected only if they lack an index. Decoding into an existing
-/// object replaces its contents and reuses its memory. Two objects are equal if they hold the same
-/// values in the same order.
+/// It refers to classes and properties by index, so every access needs the [`Classes`] with which
+/// it was created; using different classes is detected only if they lack an index. Decoding into an
+/// existing object replaces its contents and reuses its memory. Two objects are equal if they hold
+/// the same values in the same order.
 #[derive(Clone, Debug)]
 pub struct Object {
     nodes: Vec<Node>,
@@ -30,14 +30,14 @@ pub struct Object {
 /// The initial capacity, in nodes and in bytes.
 const INITIAL_CAPACITY: usize = 64;
 const FIRST_BYTES: usize = 64;
-/// The number of unused bytes up to which compacting is not worthwhile.
+/// Compacting is not worthwhile for at most this many unused bytes.
 const MAX_UNUSED: usize = 1 << 12;
 /// The size of the template before the bytes of an unknown object.
 const TEMPLATE_BYTES: usize = 4;
 /// The maximum number of nodes that indices can address.
 const MAX_NODES: u64 = u32::MAX as u64 - 1;
 const NONE: u32 = u32::MAX;
-/// In place of a property index: the leftovers of the object.
+/// Used in place of a property index for the leftovers of the object.
 const REST: u32 = u32::MAX - 1;
 
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ enum Stored {
         block: u8,
         kind: u8,
     },
-    /// `size` is the number of nodes inside.
+    /// `size` is the number of nodes inside the object or container.
     Object {
         class: u32,
         size: u32,
@@ -101,13 +101,13 @@ impl Default for Object {
 }
 
 impl Object {
-    /// An empty object, for at most [`Limits::nodes`] nodes of the default limits.
+    /// An empty object for at most as many nodes as [`Limits::nodes`] allows by default.
     #[must_use]
     pub const fn new() -> Self {
         Self::within(&Limits::DEFAULT)
     }
 
-    /// An empty object, for at most [`Limits::nodes`] nodes of these limits.
+    /// An empty object for at most as many nodes as [`Limits::nodes`] of these limits allows.
     #[must_use]
     pub const fn within(limits: &Limits) -> Self {
         let max_nodes = if limits.nodes < MAX_NODES { limits.nodes } else { MAX_NODES };
@@ -132,7 +132,7 @@ impl Object {
         self.nodes.len()
     }
 
-    /// Whether it is empty.
+    /// Whether the object is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
@@ -154,7 +154,7 @@ impl Object {
         ValueRef::new(self, classes, 0, slot).ok_or_else(foreign)
     }
 
-    /// Like [`Self::root`], with an error if there is none.
+    /// Like [`Self::root`], but returns an error if there is no outermost value.
     pub(in crate::object) fn known_root<'a, 'c>(
         &'a self,
         classes: &'c Classes,
@@ -168,7 +168,7 @@ impl Object {
     /// Reports everything to a visitor, in order.
     ///
     /// # Errors
-    /// Those of the visitor; `Value` if the object was created with different classes.
+    /// Any error from the visitor; `Value` if the object was created with different classes.
     pub fn visit<'c, V: Visitor<'c>>(&self, classes: &'c Classes, visitor: &mut V) -> Result<()> {
         self.known_root(classes)?.visit(visitor)
     }
@@ -178,7 +178,7 @@ impl Object {
         Self { max_nodes: self.max_nodes, ..Self::new() }
     }
 
-    /// The size of its data in bytes, including the data of removed values.
+    /// The size of the object's data in bytes, including the data of removed values.
     #[cfg(test)]
     pub(in crate::object) fn data_bytes(&self) -> usize {
         self.data.len()
@@ -368,7 +368,7 @@ impl Object {
 }
 
 impl Stored {
-    /// The position of its bytes, and their number.
+    /// The position and the number of the node's bytes.
     fn data(&mut self) -> Option<(&mut u32, usize)> {
         let bytes = |bits: u32| bits.div_ceil(8) as usize;
         match self {
@@ -382,7 +382,7 @@ impl Stored {
         }
     }
 
-    /// Moves the position of its bytes.
+    /// Moves the position of the node's bytes.
     fn shift(&mut self, base: u32) {
         if let Some((start, _)) = self.data() {
             *start += base;
@@ -401,7 +401,7 @@ impl Node {
         }
     }
 
-    /// The number of nodes, including those inside.
+    /// The number of nodes, including nested ones.
     #[inline]
     fn count(&self) -> usize {
         match self.stored {
@@ -522,7 +522,7 @@ pub(in crate::object) fn foreign() -> Error {
     Error::value("the classes that the object was created with", "different ones")
 }
 
-/// Converts a count; adding nodes keeps it within bounds.
+/// Converts a count; adding nodes already keeps it within bounds.
 #[expect(clippy::cast_possible_truncation, reason = "fewer than 2^32 nodes")]
 const fn index(count: usize) -> u32 {
     count as u32

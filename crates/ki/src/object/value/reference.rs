@@ -34,29 +34,29 @@ impl<'a, 'c> ValueRef<'a, 'c> {
         self.object.nodes.get(self.index)
     }
 
-    /// Its position in its object.
+    /// The position of the value in its object.
     #[must_use]
     pub fn slot(&self) -> Slot<'c> {
         self.slot
     }
 
-    /// Its index among all nodes.
+    /// The value's index among all nodes.
     pub(in crate::object) fn index(&self) -> usize {
         self.index
     }
 
-    /// Its number of nodes.
+    /// The number of nodes that the value takes.
     pub(in crate::object) fn count(&self) -> usize {
         self.node().map_or(0, Node::count)
     }
 
-    /// Its class, if it is an object.
+    /// The class of the value, if it is an object.
     #[must_use]
     pub fn class(&self) -> Option<&'c Class> {
         self.class
     }
 
-    /// Its ID in the CoreObject form.
+    /// The value's ID in the CoreObject form.
     #[must_use]
     pub fn core_id(&self) -> CoreId {
         match self.node().map(|node| node.stored) {
@@ -74,13 +74,13 @@ impl<'a, 'c> ValueRef<'a, 'c> {
         }
     }
 
-    /// Whether it is a container.
+    /// Whether the value is a container.
     #[must_use]
     pub fn is_list(&self) -> bool {
         matches!(self.node().map(|node| node.stored), Some(Stored::List { .. }))
     }
 
-    /// The value, if it is neither an object nor a container.
+    /// The value itself, if it is neither an object nor a container.
     #[must_use]
     pub fn leaf(&self) -> Option<Leaf<'a>> {
         self.object.leaf(self.node()?.stored)
@@ -127,7 +127,7 @@ impl<'a, 'c> ValueRef<'a, 'c> {
     }
 
     /// The properties of an object or the elements of a container, in order. Properties whose index
-    /// the classes do not have are skipped.
+    /// does not exist in the classes are skipped.
     #[must_use]
     pub fn children(&self) -> Children<'a, 'c> {
         let count = self.node().map_or(0, |node| node.count());
@@ -151,10 +151,10 @@ impl<'a, 'c> ValueRef<'a, 'c> {
         if self.is_list() { self.children().nth(index) } else { None }
     }
 
-    /// Reports it to a visitor in order, without recursion.
+    /// Reports the value to a visitor in order, without recursion.
     ///
     /// # Errors
-    /// Those of the visitor; `Value` if the object was created with different classes.
+    /// Any error from the visitor; `Value` if the object was created with different classes.
     pub fn visit<V: Visitor<'c>>(&self, visitor: &mut V) -> Result<()> {
         let mut open = Vec::new();
         let mut outcome = self.traverse(visitor, &mut open);
@@ -168,7 +168,8 @@ impl<'a, 'c> ValueRef<'a, 'c> {
         outcome
     }
 
-    /// Reports the value, but leaves ending what is still open to the caller.
+    /// Reports the value, but leaves it to the caller to end the objects and containers that are
+    /// still open.
     fn traverse<V: Visitor<'c>>(
         &self,
         visitor: &mut V,
@@ -206,8 +207,8 @@ impl<'a, 'c> ValueRef<'a, 'c> {
     }
 }
 
-/// An open object or container: the class of the object, or the slot of the elements. Stored with
-/// its end.
+/// An open object or container: the class of the object, or the slot of the elements. Stored
+/// together with its end.
 enum OpenNode<'c> {
     Object(&'c Class),
     List(Slot<'c>),
@@ -280,7 +281,7 @@ mod tests {
         assert_eq!((object.len(), object.to_json(&classes).unwrap()), (1, "null".to_owned()));
     }
 
-    /// Counts what is open and fails at a given call.
+    /// Counts open objects and containers, and fails at a given call.
     struct Failing(usize, i32);
 
     impl Failing {

@@ -1,5 +1,5 @@
-//! XML text as nested elements. The memory that they take is proportional to its length, so only
-//! depth and the length itself are limited.
+//! XML text as nested elements. The memory that the elements take is proportional to the length of
+//! the text, so only the depth and that length are limited.
 
 use core::iter;
 use core::num::NonZeroU32;
@@ -15,11 +15,11 @@ pub(super) struct Document<'t> {
     text: &'t str,
     nodes: Vec<Node>,
     attributes: Vec<Attributes>,
-    /// Texts that differ from the file, such as those with entities.
+    /// Texts that differ from those in the file, such as texts with entities.
     texts: Vec<String>,
 }
 
-/// An element. Its children follow it.
+/// An element, followed by its children.
 struct Node {
     /// The position of its name.
     at: u32,
@@ -35,11 +35,11 @@ struct Node {
 enum TextSource {
     /// A range of the file.
     Here { at: u32, length: u32 },
-    /// An index into the texts that differ from the file.
+    /// An index into the texts that differ from those in the file.
     Made(u32),
 }
 
-/// The attributes that are used.
+/// The attributes that are recognised.
 #[derive(Default, PartialEq)]
 struct Attributes {
     /// `Name`, of a class.
@@ -87,7 +87,8 @@ impl<'x> Element<'x> {
         self.attributes()?.key.as_deref()
     }
 
-    /// Whether it marks its container as empty rather than being one of its elements.
+    /// Whether the element marks its container as empty rather than being one of the container's
+    /// elements.
     pub(super) fn is_none(self) -> bool {
         let is_none = self.attributes().is_some_and(|attributes| attributes.is_none);
         is_none && self.children().next().is_none() && self.text().trim().is_empty()
@@ -115,7 +116,8 @@ impl Document<'_> {
     }
 }
 
-/// Reads the elements of a file. `None` if it is not XML of this kind, which is then reported.
+/// Reads the elements of a file. Returns `None` if the file is not XML of this kind, which is then
+/// reported.
 pub(super) fn document<'t>(
     text: &'t str,
     limits: &Limits,
@@ -125,7 +127,7 @@ pub(super) fn document<'t>(
         diagnostics.error(&(0..0), "the file is longer than 4 GiB", "split it");
         return None;
     }
-    // Two levels for every object, one for the root; the innermost object may hold a value.
+    // Two levels for every object and one for the root; the innermost object may hold a value.
     let max_depth = (limits.depth as usize).saturating_mul(2).saturating_add(1);
     let mut scanner = Scanner::new(text);
     let mut document =
@@ -258,7 +260,7 @@ fn value_attributes(tag: &Tag<'_>) -> Option<Attributes> {
     attributes
 }
 
-/// The range of something at a position.
+/// The range of this length at a position.
 fn range(at: u32, length: u32) -> Range<usize> {
     let at = at as usize;
     at..at + length as usize

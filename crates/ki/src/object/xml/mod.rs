@@ -13,11 +13,11 @@
 //! </Objects>
 //! ```
 //!
-//! A container repeats its element, with an optional `key` that states the order. An empty element
-//! is null, the empty string, or 0. An empty container is therefore written as one element with a
-//! count, which other programs read as an empty element: `<m_names count="0"/>`. A number that has
-//! a name among its property's options is written as that name. Colours are hexadecimal digits:
-//! alpha, red, green, blue. Properties without an element are missing.
+//! A container is written as a repeated element, with an optional `key` that gives the order. An
+//! empty element is null, the empty string, or 0. An empty container is therefore written as one
+//! element with a count, which other programs read as an empty element: `<m_names count="0"/>`. A
+//! number that has a name among its property's options is written as the name. Colours are
+//! hexadecimal digits: alpha, red, green, blue. Properties without an element are missing.
 
 mod document;
 mod write;
@@ -50,7 +50,7 @@ pub fn load(classes: &Classes, name: &str, bytes: &[u8]) -> Loaded {
     load_within(classes, name, bytes, &Limits::DEFAULT)
 }
 
-/// Like [`load`], within another limit on depth.
+/// Like [`load`], but with the given limit on depth.
 #[must_use]
 pub fn load_within(classes: &Classes, name: &str, bytes: &[u8], limits: &Limits) -> Loaded {
     let (text, replaced) = match decode(name, bytes) {
@@ -82,8 +82,8 @@ pub fn load_within(classes: &Classes, name: &str, bytes: &[u8], limits: &Limits)
 /// Writes objects as a file.
 ///
 /// # Errors
-/// `Value` if XML cannot represent something: invalid Unicode, undecoded bits, a property that
-/// occurs twice, or IDs of the CoreObject form. JSON can hold all of these.
+/// `Value` if the objects contain something that XML cannot represent: invalid Unicode, undecoded
+/// bits, a property that occurs twice, or IDs of the CoreObject form. JSON can hold all of these.
 pub fn to_xml(classes: &Classes, objects: &[Object]) -> Result<String> {
     let mut writer = Writer::new();
     for object in objects {
@@ -99,13 +99,13 @@ struct Builder<'b, 'c, 't> {
 }
 
 impl<'c> Builder<'_, 'c, '_> {
-    /// Reads an object if the element is a `Class` element. Returns whether it is.
+    /// Reads an object if the element is a `Class` element. Returns whether it is one.
     fn object(&mut self, slot: Slot<'c>, element: Element<'_>) -> Result<bool> {
         let Some(class) = self.class(element) else { return Ok(false) };
         if !element.text().trim().is_empty() {
             self.diagnostics.warning(&element.span(), "text in an object is ignored", "");
         }
-        // A container repeats its element, not necessarily in sequence.
+        // A container is a repeated element, not necessarily in sequence.
         let mut order: Vec<(&'c Property, Vec<Element<'_>>)> = Vec::new();
         let mut known: HashMap<u32, usize> = HashMap::new();
         for child in element.children() {
@@ -149,8 +149,8 @@ impl<'c> Builder<'_, 'c, '_> {
         Ok(true)
     }
 
-    /// Reads a container, in the order of the keys. An element without a key stays after the one
-    /// before it in the text.
+    /// Reads a container, in the order of the keys. An element without a key stays after the
+    /// element that precedes it in the text.
     fn list(&mut self, property: &'c Property, children: Vec<Element<'_>>) -> Result<()> {
         self.object.begin_list(Slot::Property(property))?;
         let mut last = 0;
@@ -340,7 +340,7 @@ mod tests {
         let cases = [
             ("<m_i count='0'/>", "\"m_i\":[]", None),
             ("<m_l count='0'></m_l>", "\"m_l\":[]", None),
-            // Without a count, it is an element.
+            // Without a count, it is an ordinary element.
             ("<m_i/>", "\"m_i\":[0]", None),
             ("<m_l/>", "\"m_l\":[null]", None),
             ("<m_i count='0'>5</m_i>", "\"m_i\":[5]", None),

@@ -11,7 +11,7 @@ use crate::object::value::wide_text;
 use crate::object::visitor::{CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Property, Tuple};
 
-/// Writes what traversing an object reports.
+/// Writes the parts of an object as they are reported when the object is traversed.
 pub(super) struct Writer {
     out: String,
     depth: usize,
@@ -24,7 +24,7 @@ pub(super) struct Writer {
 struct Open {
     /// The element around it, if any.
     element: Option<String>,
-    /// Which of its properties have occurred.
+    /// The properties of the object that have occurred so far.
     seen: Vec<bool>,
 }
 
@@ -44,7 +44,7 @@ impl Writer {
         }
     }
 
-    /// The property of a value, if it can have an element here.
+    /// The property of a value, if an element can be written for it here.
     fn property<'c>(&mut self, slot: Slot<'c>) -> Result<&'c Property> {
         self.empty = None;
         let (property, name) = match slot {

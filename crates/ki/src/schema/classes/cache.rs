@@ -1,4 +1,4 @@
-//! Compiled classes as bytes, so that the next start does not have to read JSON again.
+//! Compiled classes as bytes, so that the JSON does not have to be read again at the next start.
 //!
 //! | part | layout |
 //! | --- | --- |
@@ -24,7 +24,7 @@ const VERSION: u32 = 4;
 /// A limit on the bytes of all option names: lists repeat them for every property.
 const MAX_NAME_BYTES: u64 = 64 << 20;
 
-/// The hash of type lists' contents. A cache made from different lists is not used.
+/// The hash of type lists' contents. A cache that was built from different lists is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ContentHash(pub [u8; 32]);
 
@@ -41,7 +41,7 @@ impl ContentHash {
 }
 
 impl Classes {
-    /// The classes as bytes, for a file that saves compiling the lists again.
+    /// The classes as bytes, for a file that avoids having to compile the lists again.
     #[must_use]
     pub fn to_cache(&self, content: ContentHash) -> Vec<u8> {
         let mut texts = Texts::default();
@@ -117,11 +117,12 @@ impl Classes {
         sealed(content, rest.as_bytes())
     }
 
-    /// Reads what [`Self::to_cache`] wrote, if it was compiled from lists with these contents.
+    /// Reads the output of [`Self::to_cache`], provided that it was compiled from lists with these
+    /// contents.
     ///
     /// # Errors
-    /// `Malformed` if the cache is damaged, has another version or other contents, or is not a
-    /// cache; the limit on names. In each case, read the lists again.
+    /// `Malformed` if the cache is damaged, has a different version or was built from other lists,
+    /// or is not a cache; a limit error for too many names. In each case, read the lists again.
     pub fn from_cache(bytes: &[u8], content: ContentHash) -> Result<Self> {
         let mut reader = Reader::new(bytes);
         read(&mut reader, content).map_err(|error| error.closed().about("class cache"))
@@ -132,7 +133,7 @@ impl Classes {
 #[cfg(feature = "fuzzing")]
 pub(crate) const HEAD_BYTES: usize = MAGIC.len() + 4 + 32 + 32;
 
-/// A cache from its contents, with the head added.
+/// Builds a cache from its contents by adding the head.
 pub(crate) fn sealed(content: ContentHash, rest: &[u8]) -> Vec<u8> {
     let mut out = Writer::new();
     out.bytes(MAGIC);
@@ -250,7 +251,7 @@ fn list<E>(
     mut element: impl FnMut(&mut Reader<'_>) -> Result<E>,
 ) -> Result<Vec<E>> {
     let count = reader.u32(name)?;
-    // In memory, an element can take several times its bytes, so capacity follows what is read.
+    // In memory, an element can take several times its bytes, so capacity grows with the data read.
     let mut list = Vec::with_capacity(reader.capacity(u64::from(count), u64::MAX, least)?.min(64));
     for index in 0..count as usize {
         list.push(element(reader).map_err(|error| error.inside_item(index).inside(name))?);

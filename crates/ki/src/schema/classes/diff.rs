@@ -7,9 +7,9 @@ use super::{Class, Classes, Property};
 /// The differences between two sets of classes, matched by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClassesDiff<'c> {
-    /// Classes that only the later lists have.
+    /// Classes that exist only in the later lists.
     pub added: Vec<&'c Class>,
-    /// Classes that only the earlier lists have.
+    /// Classes that exist only in the earlier lists.
     pub removed: Vec<&'c Class>,
     /// Changed classes, sorted by name.
     pub changed: Vec<ClassChange<'c>>,
@@ -22,13 +22,13 @@ pub struct ClassChange<'c> {
     pub old: &'c Class,
     /// The later class.
     pub new: &'c Class,
-    /// Whether its bases changed.
+    /// Whether the base classes changed.
     pub bases: bool,
-    /// Properties that only the later class has.
+    /// Properties that exist only in the later class.
     pub added: Vec<&'c Property>,
-    /// Properties that only the earlier class has.
+    /// Properties that exist only in the earlier class.
     pub removed: Vec<&'c Property>,
-    /// Changed properties: the earlier one, the later one, and what differs.
+    /// Changed properties: the earlier one, the later one, and the differences.
     pub changed: Vec<(&'c Property, &'c Property, Vec<&'static str>)>,
 }
 
@@ -83,7 +83,7 @@ fn change<'c>(old: &'c Class, new: &'c Class) -> Option<ClassChange<'c>> {
     (!is_same).then_some(change)
 }
 
-/// Names what differs between two versions of a property.
+/// Names the differences between two versions of a property.
 fn different(old: &Property, new: &Property) -> Vec<&'static str> {
     let options = |it: &Property| {
         it.choices.as_ref().map(|it| {

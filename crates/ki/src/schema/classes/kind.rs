@@ -49,7 +49,7 @@ pub enum PropertyKind {
     Object,
 }
 
-/// A fixed group of numbers: a colour, or something geometric.
+/// A fixed group of numbers: a colour or a geometric value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tuple {
     /// `class Color`: bytes blue, green, red, alpha.
@@ -92,7 +92,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Its size in bytes.
+    /// The size of a number in bytes.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
@@ -121,7 +121,7 @@ impl Tuple {
         Self::RectFloat,
     ];
 
-    /// The type as type lists spell it, the names of the parts, and their type.
+    /// The type as spelled in type lists, the names of the parts, and their type.
     const fn layout(self) -> (&'static str, &'static [&'static str], Part) {
         match self {
             Self::Color => ("class Color", &["b", "g", "r", "a"], Part::U8),
@@ -139,19 +139,19 @@ impl Tuple {
         }
     }
 
-    /// The type as type lists spell it.
+    /// The type as spelled in type lists.
     #[must_use]
     pub const fn type_name(self) -> &'static str {
         self.layout().0
     }
 
-    /// The names of its parts, in wire order. Each row of a matrix holds three numbers.
+    /// The names of the parts, in wire order. Each row of a matrix holds three numbers.
     #[must_use]
     pub const fn names(self) -> &'static [&'static str] {
         self.layout().1
     }
 
-    /// The type of its numbers.
+    /// The type of the numbers.
     #[must_use]
     pub const fn part(self) -> Part {
         self.layout().2
@@ -163,13 +163,13 @@ impl Tuple {
         if matches!(self, Self::Matrix3x3) { 3 } else { 1 }
     }
 
-    /// The number of values in all.
+    /// The total number of values.
     #[must_use]
     pub const fn count(self) -> usize {
         self.names().len() * self.per_name()
     }
 
-    /// Its size on the wire in bytes.
+    /// The tuple's size on the wire in bytes.
     #[must_use]
     pub const fn size(self) -> usize {
         self.count() * self.part().size()
@@ -178,7 +178,7 @@ impl Tuple {
 
 impl PropertyKind {
     /// The kind of a property from its type. Flags take precedence: [`Property::BITS`] and
-    /// [`Property::ENUM`] make it a set of flags or an enumeration whatever its type.
+    /// [`Property::ENUM`] make it a set of flags or an enumeration, whatever its type.
     ///
     /// [`Property::BITS`]: super::Property::BITS
     /// [`Property::ENUM`]: super::Property::ENUM
@@ -242,7 +242,8 @@ impl PropertyKind {
         })
     }
 
-    /// Its size in bits, if that is fixed; `None` for choices, which can be human-readable.
+    /// The size in bits, if it is fixed. It is not fixed for enumerations and sets of flags, which
+    /// can be human-readable.
     #[must_use]
     pub const fn bits(self) -> Option<u64> {
         Some(match self {
@@ -268,11 +269,11 @@ pub struct Choices {
     numbers: Box<[(Box<str>, u32)]>,
     /// The options whose value is text, in list order.
     texts: Box<[(Box<str>, Box<str>)]>,
-    /// Whether the numbers are those of a signed property.
+    /// Whether the numbers belong to a signed property.
     pub(super) is_signed: bool,
-    /// The list's `__DEFAULT`: the value that new objects have, such as the name of an option.
+    /// The list's `__DEFAULT`: the property's value in new objects, such as the name of an option.
     pub default: Option<Box<str>>,
-    /// The list's `__BASECLASS`: the class that objects of the property have or derive from.
+    /// The list's `__BASECLASS`: the class of the property's objects, or a base of their class.
     pub base_class: Option<Box<str>>,
 }
 
@@ -290,7 +291,7 @@ impl Choices {
         Self { names, numbers, texts, is_signed: false, default: None, base_class: None }
     }
 
-    /// The same options, of a signed property: numbers with bit 31 are negative.
+    /// The same options for a signed property: numbers with bit 31 set are negative.
     #[must_use]
     pub(super) fn signed(self) -> Self {
         let signed =
@@ -359,7 +360,7 @@ impl Choices {
         &self.names
     }
 
-    /// The name of a plain number, if it has one that cannot be mistaken for a number.
+    /// The name of a plain number, if there is one that cannot be mistaken for a number.
     pub(crate) fn plain_name(&self, number: i64) -> Option<&str> {
         let name = self.names.name(number).filter(|name| is_plain_name(name))?;
         (self.plain_number(name) == Some(number)).then_some(name)
@@ -391,7 +392,7 @@ impl Choices {
             .or_else(|| parse_number(text))
     }
 
-    /// Parses a set of flags: names joined by `|`, or empty text for no flag.
+    /// Parses a set of flags: names joined by `|`, or empty text for no flags.
     pub(crate) fn parse_flags<'t>(&self, text: &'t str) -> Result<u32, &'t str> {
         if text.trim().is_empty() {
             return Ok(0);
@@ -399,8 +400,8 @@ impl Choices {
         text.split('|').try_fold(0, |bits, name| self.parse(name).map(|bit| bits | bit).ok_or(name))
     }
 
-    /// Appends text for a number that [`parse`](Self::parse) reads back: its name or its digits, in
-    /// hexadecimal if the decimal digits are also the name of an option.
+    /// Appends the text of a number, in a form that [`parse`](Self::parse) reads back: the number's
+    /// name or its digits, in hexadecimal if the decimal digits are also the name of an option.
     pub fn push_name(&self, number: u32, out: &mut String) {
         let name = self.names.name(i64::from(number));
         // A name with leading or trailing blanks would not parse back.
@@ -506,7 +507,7 @@ mod tests {
         for number in [9, 3, 4, 6, 7] {
             assert_eq!(choices().plain_name(number), None, "{number}");
         }
-        // Of two names of a number, the first one is shown; both are accepted.
+        // If a number has two names, the first one is shown, and both are accepted.
         let twins = Choices::new([("a".into(), 1), ("b".into(), 1)]);
         assert_eq!((twins.plain_name(1), twins.plain_number("b")), (Some("a"), Some(1)));
     }

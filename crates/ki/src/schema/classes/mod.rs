@@ -1,9 +1,9 @@
-//! Classes of game objects, from type lists that wiztype, arrtype or the client itself writes.
+//! Classes of game objects, from type lists written by wiztype, arrtype or the client itself.
 //!
 //! A client contains no description of its objects. Users dump type lists from a running client and
 //! supply them. [`TypeLists`] reads the lists and compiles them to [`Classes`], which the codec of
-//! [`object`](mod@crate::object) uses. Everything is resolved when the lists are compiled, nothing
-//! while bytes are read.
+//! [`object`](mod@crate::object) uses. Everything is resolved when the lists are compiled, and
+//! nothing while bytes are read.
 //!
 //! ```
 //! use worldwire_ki::schema::classes::{PropertyKind, TypeLists};
@@ -62,23 +62,24 @@ pub struct Classes {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
     index: u32,
-    /// Its full name, such as `class WizardCharacterBehavior`.
+    /// The full name, such as `class WizardCharacterBehavior`.
     pub name: Arc<str>,
-    /// Its tag on the wire. The list's value is used even if it differs from the hash of the name.
+    /// The class's tag on the wire. The list's value is used even if it differs from the hash of
+    /// the name.
     pub hash: u32,
-    /// Its base classes, nearest first, without `class`.
+    /// The base classes, nearest first, without the keyword `class`.
     pub bases: Vec<Arc<str>>,
     /// The list's `singleton`.
     pub singleton: bool,
-    /// Sorted by ID.
+    /// The properties, sorted by ID.
     properties: Vec<Property>,
     /// Property hashes and their indices, sorted.
     by_hash: Vec<(u32, u32)>,
     by_name: NameOrder,
 }
 
-/// The indices of the properties, sorted by name when they are first used. They follow from the
-/// properties, so comparisons ignore them.
+/// The indices of the properties, sorted by name when they are first used. They are derived from
+/// the properties, so comparisons ignore them.
 #[derive(Clone, Debug, Default)]
 struct NameOrder(OnceLock<Box<[u32]>>);
 
@@ -97,28 +98,29 @@ pub struct Property {
     kind: PropertyKind,
     class: Option<u32>,
     base: Option<u32>,
-    /// Its name, which may be a path, such as `m_id.m_full`.
+    /// The name, which may be a path, such as `m_id.m_full`.
     pub name: Arc<str>,
-    /// Its type, such as `class SharedPointer<class Leaf>`. For a container, the type of an
+    /// The type, such as `class SharedPointer<class Leaf>`. For a container, the type of an
     /// element.
     pub type_name: Arc<str>,
-    /// Its position among the properties.
+    /// The position among the properties.
     pub id: u32,
-    /// Its offset in the memory of the dumped client.
+    /// The offset in the memory of the dumped client.
     pub offset: u32,
-    /// Its flags, including unknown bits; see [`Property::flag_names`].
+    /// The flags, including unknown bits; see [`Property::flag_names`].
     pub flags: u32,
-    /// Whether it holds many values, and how the client stores them.
+    /// Whether the property holds many values, and how the client stores them.
     pub container: Container,
-    /// The list's `dynamic`: it holds many values, whatever the container's name.
+    /// The list's `dynamic`: the property holds many values, whatever the container's name.
     pub dynamic: bool,
     /// The list's `singleton`.
     pub singleton: bool,
     /// The list's `pointer`.
     pub pointer: bool,
-    /// Its hash in deep streams. The list's value is used even if it differs from the computed one.
+    /// The property's hash in deep streams. The list's value is used even if it differs from the
+    /// computed one.
     pub hash: u32,
-    /// The options, if it is an enumeration or a set of flags.
+    /// The options, if the property is an enumeration or a set of flags.
     pub choices: Option<Arc<Choices>>,
 }
 
@@ -131,7 +133,7 @@ pub enum Container {
     List,
     /// A vector.
     Vector,
-    /// A container that no known list has.
+    /// A container that does not occur in any known list.
     Other(Arc<str>),
 }
 
@@ -142,7 +144,7 @@ pub struct ClassNote {
     pub list: Arc<str>,
     /// The name of the class.
     pub class: Arc<str>,
-    /// What is irregular.
+    /// The irregularity.
     pub text: String,
 }
 
@@ -233,8 +235,8 @@ impl Classes {
         known(name).or_else(|| ["class", "struct"].into_iter().find_map(prefixed))
     }
 
-    /// Finds a class by its name, with or without `class`, or by its hash in decimal digits or,
-    /// after `0x`, in hexadecimal ones.
+    /// Finds a class by its name, with or without `class`, or by its hash, in decimal digits or,
+    /// after `0x`, in hexadecimal digits.
     #[must_use]
     pub fn find(&self, what: &str) -> Option<&Class> {
         let prefixed = || ["class", "struct", "enum"].map(|kind| format!("{kind} {what}"));
@@ -243,8 +245,8 @@ impl Classes {
             .or_else(|| self.by_hash(parse_number(what)?))
     }
 
-    /// The class name nearest to an unknown one. If that has no keyword such as `class`, keywords
-    /// are ignored.
+    /// The class name most similar to an unknown one. If the unknown name has no keyword such as
+    /// `class`, keywords are ignored.
     #[must_use]
     pub fn nearest(&self, wrong: &str) -> Option<&str> {
         let names = || self.classes.iter().map(|class| &*class.name);
@@ -287,7 +289,7 @@ impl Classes {
         &self.notes
     }
 
-    /// The class with this name, with or without `class`, and all that are derived from it. Lists
+    /// The class with this name, with or without `class`, and all classes derived from it. Lists
     /// can name a base class that they do not contain.
     pub fn derived<'c>(&'c self, base: &str) -> impl Iterator<Item = &'c Class> {
         let found = self.find(base).map_or(base, |class| &class.name);
@@ -322,14 +324,14 @@ impl Class {
         Self { index: 0, name, hash, bases, singleton, properties, by_hash, by_name }
     }
 
-    /// Its index in [`Classes`], by which values refer to it.
+    /// The class's index in [`Classes`], by which values refer to it.
     #[inline]
     #[must_use]
     pub fn index(&self) -> u32 {
         self.index
     }
 
-    /// Its properties, sorted by ID, including inherited ones.
+    /// The class's properties, sorted by ID, including inherited ones.
     #[inline]
     #[must_use]
     pub fn properties(&self) -> &[Property] {
@@ -357,8 +359,8 @@ impl Class {
         self.properties.get(self.by_hash.get(at)?.1 as usize)
     }
 
-    /// The property with this hash, if it is probably at an index or shortly after: deep streams
-    /// usually follow the order of the IDs.
+    /// The property with this hash, if it is likely to be at this index or shortly after it: deep
+    /// streams usually follow the order of the IDs.
     #[inline]
     #[must_use]
     pub(crate) fn by_hash_near(&self, hash: u32, index: usize) -> Option<&Property> {
@@ -370,7 +372,7 @@ impl Class {
 impl Property {
     /// The property is deprecated.
     pub const DEPRECATED: u32 = 1 << 6;
-    /// In shallow streams, one bit before the value says whether it changed.
+    /// In shallow streams, one bit before the value shows whether the value changed.
     pub const DELTA_ENCODE: u32 = 1 << 8;
     /// The property is a set of flags, whatever its type.
     pub const BITS: u32 = 1 << 20;
@@ -383,43 +385,43 @@ impl Property {
         &FLAGS
     }
 
-    /// Its index in the class.
+    /// The property's index in the class.
     #[inline]
     #[must_use]
     pub fn index(&self) -> u32 {
         self.index
     }
 
-    /// How its value, or one element, is encoded.
+    /// How the property's value, or one element of it, is encoded.
     #[inline]
     #[must_use]
     pub fn kind(&self) -> PropertyKind {
         self.kind
     }
 
-    /// The index of the class that its type names, if known.
+    /// The index of the class named in the property's type, if known.
     #[inline]
     #[must_use]
     pub fn class(&self) -> Option<u32> {
         self.class
     }
 
-    /// The index of the class that its objects have or derive from, if known: the list's
-    /// `__BASECLASS`, or else the class that its type names.
+    /// The index of the class of the property's objects, or of a base of their class, if known: the
+    /// list's `__BASECLASS`, or else the class named in the type.
     #[inline]
     #[must_use]
     pub fn base(&self) -> Option<u32> {
         self.base
     }
 
-    /// Whether it has all of these flags.
+    /// Whether the property has all of these flags.
     #[inline]
     #[must_use]
     pub fn has(&self, flags: u32) -> bool {
         self.flags & flags == flags
     }
 
-    /// Whether it holds many values.
+    /// Whether the property holds many values.
     #[inline]
     #[must_use]
     pub fn is_list(&self) -> bool {
@@ -428,7 +430,7 @@ impl Property {
 }
 
 impl Container {
-    /// Its name in type lists.
+    /// The container's name in type lists.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -477,7 +479,7 @@ mod tests {
         assert_eq!(derived("A"), [1, 2]);
         assert_eq!(derived("class A"), [1, 2]);
         assert_eq!(derived("2"), [2]);
-        // The list does not have this class itself.
+        // The list does not contain this class itself.
         assert_eq!(derived("Root"), [1, 2]);
         assert_eq!(derived("Roo"), [0; 0]);
     }

@@ -19,7 +19,7 @@ pub enum ListVersion {
 }
 
 impl Classes {
-    /// Writes the classes as a type list. Version 2 is sorted by hash, version 1 by name;
+    /// Writes the classes as a type list. Version 2 is sorted by hash, and version 1 by name;
     /// properties are sorted by ID, with keys in wiztype's order. Flags and option values are
     /// unsigned. If several classes share a hash, the last one wins.
     #[must_use]

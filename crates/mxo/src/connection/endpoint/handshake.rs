@@ -10,8 +10,8 @@ use crate::frame::{Hello, Plain, RccFlags, SequenceWord};
 /// The maximum number of empty sections that a server sends after each hello or packet from a
 /// client, since they may go to a forged address.
 const MAX_PROBES: u32 = 4;
-/// How many times a client repeats its first acknowledgement until the server acknowledges a
-/// packet. Servers are not known to acknowledge packets without sections.
+/// The number of times that a client repeats its first acknowledgement until the server
+/// acknowledges a packet. Servers are not known to acknowledge packets without sections.
 const MAX_EXTRA_ACKS: u32 = 30;
 
 impl Endpoint {
@@ -46,7 +46,7 @@ impl Endpoint {
     pub(super) fn greet(&mut self, timers: &mut Timers) {
         let Part::Server(config) = &self.part else { return };
         if matches!(self.phase, Phase::Setup | Phase::Greeted) {
-            // The client is still there.
+            // The client is still alive.
             timers.start(Timer::Setup, config.confirm_time);
             self.probes_left = MAX_PROBES;
             self.phase = Phase::Greeted;
@@ -60,7 +60,8 @@ impl Endpoint {
         }
     }
 
-    /// Server: plans an empty section, for the client to acknowledge, unless there were too many.
+    /// Server: plans an empty section for the client to acknowledge, unless too many have been
+    /// sent.
     pub(super) fn probe(&mut self) {
         if let Some(left) = self.probes_left.checked_sub(1) {
             self.probes_left = left;
@@ -71,7 +72,7 @@ impl Endpoint {
     /// Handles the acknowledgement of a packet.
     pub(super) fn confirm(&mut self, timers: &mut Timers) {
         if !core::mem::replace(&mut self.is_confirmed, true) && self.side() == Side::Server {
-            // The client repeats its acknowledgement until it gets one.
+            // The client repeats its acknowledgement until it is acknowledged itself.
             self.ack_later(timers);
         }
         if self.phase == Phase::Greeted {
@@ -82,7 +83,7 @@ impl Endpoint {
     /// Client: sends a hello or a ping.
     pub(super) fn beat(&mut self, timers: &mut Timers) {
         let Part::Client(config) = &self.part else { return timers.stop(Timer::Beat) };
-        // Repeats until an answer arrives.
+        // Repeated until an answer arrives.
         timers.start(Timer::Beat, config.repeat_every);
         // Until a packet arrives, the server may be waiting for an acknowledgement.
         if self.phase == Phase::Setup || self.window.newest().is_none() {
@@ -108,7 +109,7 @@ impl Endpoint {
         self.ping = self.ping.wrapping_add(1);
     }
 
-    /// Queues a plain packet if there is room. The peer repeats those that get no answer.
+    /// Queues a plain packet if there is room. If there is none, the peer repeats its request.
     pub(super) fn push_plain(&mut self, plain: &Plain<'_>) {
         let Ok(bytes) = plain.to_bytes() else { return };
         if self.plain_bytes + bytes.len() <= MAX_PLAIN_BYTES {

@@ -28,10 +28,10 @@ pub(super) enum Part {
 /// The phase of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// No hello has been answered yet.
+    /// No hello has been answered.
     Setup,
-    /// Server: a hello was answered, but its address may be forged. Only probes are sent until the
-    /// client acknowledges one.
+    /// Server: a hello was answered, but its sender's address may be forged. Only probes are sent
+    /// until the client acknowledges one.
     Greeted,
     Established,
     /// Server: the packet with this number asked the client to reset the sequence. The time of the
@@ -44,11 +44,12 @@ enum Phase {
     Over,
 }
 
-/// Whether to read a received packet.
+/// What to do with a received packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Read,
-    /// It is a repeat, or belongs to a sequence that was reset. It takes up no bytes.
+    /// The packet is a repeat, or belongs to a sequence that was reset. It takes up no bytes in the
+    /// stream.
     Ignore,
 }
 
@@ -82,24 +83,24 @@ pub struct Endpoint {
     is_confirmed: bool,
     /// Client: the first packet that acknowledges one of the server's packets; whether the server
     /// has acknowledged that packet or a later one; and how many packets were sent only because it
-    /// had not.
+    /// had not done so.
     first_ack: Option<SequenceNumber>,
     is_acknowledged: bool,
     extra_acks: u32,
     pub(super) news: VecDeque<News>,
 }
 
-/// How far packets may be ahead of the newest acknowledged one. With a quarter of all numbers, an
-/// acknowledgement is never mistaken for one from another round.
+/// How far packets may be ahead of the newest acknowledged one. The limit is a quarter of all
+/// numbers, so an acknowledgement is never mistaken for one from another round.
 const MAX_AHEAD: u64 = 1024;
-/// The acknowledgements of a packet older than this are ignored, because they may refer to the
-/// previous round. This is enough for a packet that is seconds late.
+/// The acknowledgements in a packet older than this are ignored, because they may refer to the
+/// previous round. The limit still allows for a packet that is seconds late.
 const MAX_WORD_AGE: u16 = 256;
-/// Limit on plain packets that wait to be sent; beyond it, they are not answered.
+/// Limit on plain packets waiting to be sent; beyond it, received ones are not answered.
 const MAX_PLAIN_BYTES: usize = 256;
 /// The end marker of an object section.
 const END: [u8; 2] = [0, 0];
-/// How many bare acknowledgements are planned together.
+/// The maximum number of bare acknowledgements planned together.
 const MAX_BARE: usize = 4;
 
 impl Endpoint {
@@ -158,7 +159,7 @@ impl Endpoint {
         self.is_confirmed
     }
 
-    /// How many bytes of RPC messages are not acknowledged.
+    /// The number of unacknowledged bytes of RPC messages.
     pub(super) fn unacknowledged_bytes(&self) -> usize {
         self.unacknowledged.bytes()
     }
@@ -292,7 +293,7 @@ impl Endpoint {
         match (&self.part, self.phase) {
             // A client must send a hello first.
             (Part::Server(_), Phase::Setup) => return Verdict::Ignore,
-            // Before the answer, packets are for an earlier client at this address.
+            // Packets that arrive before the answer are for an earlier client at this address.
             (Part::Client(_), Phase::Setup) => return Verdict::Ignore,
             (Part::Server(_), Phase::Resetting { .. }) => {
                 return if resets { Verdict::Read } else { Verdict::Ignore };

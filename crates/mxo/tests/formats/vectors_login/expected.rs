@@ -1,4 +1,4 @@
-//! What the cases expect, with the names and the structure of our trees.
+//! The expectations of the cases, converted to the names and the structure of our trees.
 
 use worldwire_core::json::{Json, Object, json};
 use worldwire_core::testing::hex;
@@ -25,7 +25,7 @@ const BACKGROUND: &[(&str, &str)] = &[
     ("list_b", "attributes"),
 ];
 
-/// What a case expects, with the names and the structure of our trees.
+/// The expectation of a case, converted to the names and the structure of our trees.
 pub(super) fn expectation(
     decoded: &Object,
     case: &Json,

@@ -74,7 +74,7 @@ fn rpc(case: &Json) -> Outcome {
     agrees(tree.find("fields").ok_or("no fields")?, &wanted)
 }
 
-/// Checks the flags and RPC messages of a packet, without the words before them.
+/// Checks the flags and RPC messages of a packet, without the fields before them.
 fn packet(case: &Json) -> Outcome {
     let payload = hex(case, "payload")?;
     let mut counted = Writer::new();
@@ -94,7 +94,7 @@ fn packet(case: &Json) -> Outcome {
     same(&packet.to_bytes().map_err(text)?, &bytes)
 }
 
-/// Checks an update's blocks: of view 5, an NPC, or of view 3, another player.
+/// Checks the blocks of an update: view 5 is an NPC, and view 3 is another player.
 fn update(case: &Json, class: &str, first: &str) -> Outcome {
     let objects = Objects::built_in();
     let (class, _) = objects.class_named(class).ok_or("no class")?;

@@ -94,7 +94,7 @@ pub(super) trait Speaker: fmt::Debug {
         let _ = (now, connection);
     }
 
-    /// Acts on what it has heard.
+    /// Reacts to received events.
     fn after(&mut self, connection: &mut Self::Connection, heard: &[Heard]) {
         let _ = (connection, heard);
     }

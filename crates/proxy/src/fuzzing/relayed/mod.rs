@@ -55,11 +55,11 @@ pub struct World {
     pub ends: [Box<dyn End>; 2],
     /// The relay.
     pub session: Box<dyn RelaySession>,
-    /// What the proxy knows.
+    /// The proxy's definitions, keys and other knowledge.
     pub known: Known,
     /// The network between the ends and the proxy.
     pub network: Network,
-    /// What the ends say.
+    /// The source of the messages that the ends send.
     pub content: Arc<Content>,
     /// The first messages of the ends. They reveal the conversation's details to the proxy.
     pub opening: Vec<(Side, Vec<u8>)>,
@@ -73,7 +73,7 @@ impl fmt::Debug for World {
     }
 }
 
-/// What the ends of a conversation say.
+/// Creates the messages that the ends of a conversation send.
 pub struct Content {
     /// Whether the family's relays can add messages.
     pub can_add: bool,
@@ -266,7 +266,7 @@ impl Handler for Meddler {
     }
 }
 
-/// The relay of a family, and what the proxy knows.
+/// The relay of a family, and the proxy's knowledge.
 fn start(
     family: &'static str,
     definitions: &Arc<Definitions>,

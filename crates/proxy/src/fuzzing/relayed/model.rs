@@ -21,11 +21,11 @@ pub struct StreamModel {
     content: Arc<Content>,
     /// Whether everything that an end sends arrives at the proxy once and in order.
     is_reliable: bool,
-    /// What the ends have sent and the proxy has not reported.
+    /// The messages that the ends have sent and the proxy has not reported yet.
     sent: [VecDeque<Vec<u8>>; 2],
-    /// What the other end has to receive, in order.
+    /// The messages that the other end must receive, in order.
     queues: [VecDeque<Entry>; 2],
-    /// What is held, by ID.
+    /// The held messages, by ID.
     holds: BTreeMap<u64, Until>,
     /// Additions sent back to a message's sender. They leave only when everything before them has.
     answers: Vec<Answer>,

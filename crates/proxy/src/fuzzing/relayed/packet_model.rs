@@ -43,7 +43,7 @@ struct Direction {
     forms: HashMap<Identity, Vec<Vec<u8>>>,
     /// The object sections that arrived.
     arrived: HashSet<Identity>,
-    /// What was added and has not arrived.
+    /// Additions that have not arrived yet.
     added: HashMap<Identity, Vec<u8>>,
     is_abandoned: bool,
 }

@@ -25,7 +25,7 @@ pub struct Play {
     meddler: Meddler,
     content: Arc<Content>,
     network: Network,
-    /// By the side that sends: from the end to the proxy, and from the proxy to the other end.
+    /// The wires by sending side: from the end to the proxy, and from the proxy to the other end.
     wires: [[Wire; 2]; 2],
     /// Whether an end or the proxy has closed the conversation on purpose.
     is_over: bool,

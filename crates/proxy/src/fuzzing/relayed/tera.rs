@@ -144,7 +144,7 @@ struct Tera {
     counters: HashMap<u16, u32>,
     /// When the server pings again.
     ping_at: Option<Duration>,
-    /// How many pings the client has to answer.
+    /// The number of pings that the client has to answer.
     pings: usize,
 }
 

@@ -8,7 +8,7 @@ use worldwire_ki::schema::classes::Classes;
 use super::{Login, Pending, Phase, Query, QueuePosition, Reply, Request, Selected, Zone};
 use crate::ki::refusal::Refusal;
 
-/// The longest blob of a character, in bytes; real ones have about a hundred.
+/// The maximum size of a character's blob, in bytes; real blobs have about a hundred.
 const MAX_BLOB: usize = 16 << 10;
 /// The longest name, in bytes.
 const MAX_NAME: usize = 64;
@@ -18,7 +18,7 @@ impl Login {
     pub(super) fn request(&mut self, request: Request) {
         let user = match self.phase {
             Phase::User { user, place: Some(QueuePosition::In) } => user,
-            // The first request of a standalone client.
+            // This is a standalone client's first request.
             Phase::User { place: None, .. } => {
                 return self.ask(Query::Enter, Pending::QueuePosition(Some(request)));
             }
@@ -58,7 +58,7 @@ impl Login {
         self.send(Reply::EndList(None));
     }
 
-    /// Answers the choice of a character. The client then connects to its zone.
+    /// Replies to the choice of a character. The client then connects to the character's zone.
     pub(super) fn selected(&mut self, outcome: Result<Box<Selected>, Refusal>) {
         let is_done = outcome.is_ok();
         self.send(Reply::Selected(outcome));

@@ -1,9 +1,9 @@
 //! The login of one client, as a state machine without I/O.
 //!
 //! [`Login`] receives the client's [requests](Login::handle), [answers](Login::answer) to its
-//! queries, and the time. [`Login::poll`] yields what to do: send a reply, answer a [query](Query)
-//! from the database, pause, or close. Requests that arrive while a query is open are ignored.
-//! Randomness comes with the answers.
+//! queries, and the time. [`Login::poll`] returns the next step: send a reply, answer a
+//! [query](Query) from the database, pause, or close. Requests that arrive while a query is open
+//! are ignored. Random bytes come with the answers.
 //!
 //! | step | client | server |
 //! | --- | --- | --- |
@@ -38,9 +38,9 @@ use proof::Claim;
 pub struct Rules {
     /// Whether players can log in.
     pub open: bool,
-    /// Failed logins after which a connection is closed.
+    /// The number of failed logins after which a connection is closed.
     pub attempts: u32,
-    /// How long a client may be silent.
+    /// How long a client may send nothing.
     pub afk: Duration,
     /// How to treat older login messages.
     pub legacy: Legacy,
@@ -55,7 +55,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The rules in a configuration, without type lists and without a patch service.
+    /// The rules in a configuration, without type lists or a patch service.
     #[must_use]
     pub fn of(config: &KiConfig) -> Self {
         let LoginSettings { attempts, legacy, ref banned_machines, .. } = config.login;
@@ -79,11 +79,11 @@ pub struct Account {
     pub user: u64,
     /// The hash of the password, if the account has one.
     pub password: Option<Secret>,
-    /// Whether it is banned.
+    /// Whether the account is banned.
     pub banned: bool,
     /// Whether it is a paying account.
     pub paying: bool,
-    /// Whether it is a free account and the limit of free players is reached.
+    /// Whether it is a free account and the limit on free players has been reached.
     pub capped: bool,
 }
 
@@ -107,7 +107,7 @@ impl QueuePosition {
     }
 }
 
-/// A question or an order to the owner of accounts and characters.
+/// A question or an order for the part of the server that owns accounts and characters.
 #[derive(Clone, Debug)]
 pub enum Query {
     /// Look up the account with this name: [`Answer::Account`].
@@ -127,7 +127,7 @@ pub enum Query {
     Create {
         /// The account.
         user: u64,
-        /// The character, still without its IDs.
+        /// The character, which has no IDs yet.
         character: Character,
     },
     /// Delete an account's character: [`Answer::Done`] once that is durable.
@@ -144,7 +144,7 @@ pub enum Query {
         /// The character.
         character: u64,
     },
-    /// Redeem the key of a client that enters the zone: [`Answer::Attached`].
+    /// Redeem a client's key to enter the zone: [`Answer::Attached`].
     Attach {
         /// The key.
         key: Secret,
@@ -164,7 +164,7 @@ pub enum Answer {
         found: Option<Account>,
         /// How long to delay the reply.
         pause: Duration,
-        /// Random bytes for a CK2. `None` if the system has none.
+        /// Random bytes for a CK2. `None` if the system could not supply any.
         fresh: Option<[u8; 64]>,
     },
     /// The answer to [`Query::Tickets`].
@@ -223,20 +223,20 @@ pub enum LoginEvent {
     },
     /// The connection now belongs to this account.
     LoggedIn(u64),
-    /// Another account is logging in, so the previous one gives up what it holds.
+    /// Another account is logging in, so the previous account releases everything that it holds.
     LoggedOut,
-    /// The player took a step in creating a character.
+    /// The player completed a step in creating a character.
     Creation {
         /// The step.
         stage: u32,
         /// A school, a template, or 0.
         parameter: u32,
     },
-    /// A message was ignored because it cannot be answered in this phase.
+    /// A message was ignored because it has no reply in this phase.
     Ignored,
 }
 
-/// What the caller must do. Outputs are in order.
+/// An action that the caller must take. Outputs are in order.
 #[derive(Clone, Debug)]
 pub enum Output {
     /// Send a reply.
@@ -245,13 +245,13 @@ pub enum Output {
     Ask(Query),
     /// Wait this long before the next output.
     Pause(Duration),
-    /// Take note of an event.
+    /// Record an event.
     Tell(LoginEvent),
     /// Send everything queued, then close the connection.
     Close,
 }
 
-/// The context of an open query.
+/// The reason for an open query.
 #[derive(Debug)]
 enum Pending {
     Account(Claim),
@@ -269,12 +269,12 @@ enum Pending {
     Attach,
 }
 
-/// How far the login has progressed.
+/// The progress of a login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     /// Not logged in.
     Stranger,
-    /// Logged in. There is no queue slot until one is needed.
+    /// Logged in. The client has no queue slot until it needs one.
     User { user: u64, place: Option<QueuePosition> },
     /// In a zone.
     Zone,
@@ -420,14 +420,14 @@ impl Login {
         }
     }
 
-    /// When the client times out for inactivity.
+    /// When the client times out because of inactivity.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Duration> {
         let active = self.active.filter(|_| !self.is_over)?;
         active.checked_add(self.rules.afk)
     }
 
-    /// The next thing to do.
+    /// The next action for the caller.
     pub fn poll(&mut self) -> Option<Output> {
         self.out.pop_front()
     }
@@ -440,7 +440,7 @@ impl Login {
         }
     }
 
-    /// Disconnects the client on an operator's order.
+    /// Disconnects the client at an operator's request.
     pub fn kick(&mut self, now: Duration, message: String) {
         self.now = now;
         if self.active.is_some() && !self.is_over {

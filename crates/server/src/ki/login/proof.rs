@@ -25,7 +25,8 @@ const NOBODY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\
     AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==";
 
 impl Login {
-    /// Handles a login with a password. `salts` belong to the sessions it may be encrypted for.
+    /// Handles a login with a password. `salts` belong to the sessions for which it may be
+    /// encrypted.
     pub(super) fn authenticate(&mut self, form: Form, rec1: &[u8], machine: u64, salts: &[Salt]) {
         match (form, self.rules.legacy) {
             (Form::V3, _) | (Form::Legacy, Legacy::Accept) => {}
@@ -66,10 +67,11 @@ impl Login {
         let fits = rec1.proves(&password, salt) && exists;
         let account = found.filter(|_| fits);
         if account.is_none() {
-            // Counted before the delay: disconnecting during it gains nothing.
+            // The failure counts before the delay, so a client gains nothing by disconnecting
+            // during it.
             self.tell_failure(&rec1.username, Refusal::AuthenFailed);
         }
-        // Correct passwords are delayed as well: a fast answer would give them away.
+        // Replies to correct passwords are delayed as well: a fast reply would give them away.
         if !pause.is_zero() {
             self.out.push_back(Output::Pause(pause));
         }
@@ -110,7 +112,7 @@ impl Login {
         found: Option<Account>,
         tickets: &[Secret],
     ) {
-        // Try all of them, or a placeholder if there are none, so that the time reveals nothing.
+        // Try all CK2s, or a placeholder if there are none, so that the time taken reveals nothing.
         let nobody = [Secret::new(NOBODY)];
         let tried = if tickets.is_empty() { &nobody[..] } else { tickets };
         let mut fits = false;
@@ -190,7 +192,7 @@ impl Login {
 }
 
 impl Answer {
-    /// The answer for an unknown account.
+    /// The answer to a query for an unknown account.
     #[cfg(test)]
     pub(super) fn nobody() -> Self {
         Self::Account { found: None, pause: Duration::ZERO, fresh: Some([0; 64]) }

@@ -1,4 +1,4 @@
-//! Tests of the login alone. Its queries are answered here.
+//! Tests of the login on its own. The tests answer its queries.
 
 use std::net::Ipv4Addr;
 
@@ -146,7 +146,7 @@ fn authenticate(name: &str, password: &str, salt: Salt, form: Form) -> Request {
     Request::Authenticate { form, rec1, machine: MACHINE }
 }
 
-/// The names of replies, with the reasons of refusals.
+/// The names of replies, with the reasons for refusals.
 fn short(replies: &[Reply]) -> Vec<String> {
     let kind = |reply: &Reply| match reply {
         Reply::Authenticated { outcome: Ok(_), .. } => "authenticated".to_owned(),
@@ -164,7 +164,7 @@ fn short(replies: &[Reply]) -> Vec<String> {
     replies.iter().map(kind).collect()
 }
 
-/// The CK2 of a login that succeeded.
+/// The CK2 from a successful login.
 fn issued(replies: &[Reply], salt: Salt) -> Secret {
     let Some(Reply::Authenticated { outcome: Ok((USER, rec1)), .. }) = replies.first() else {
         panic!("no login: {:?}", short(replies));
@@ -273,13 +273,13 @@ fn k_18_the_fifth_failure_closes_the_connection() {
         assert_eq!(short(&test.log_in(name, password)), ["authenticated: AuthenFailed"]);
         assert!(!test.is_closed);
     }
-    // K-19: a VALIDATE counts too.
+    // K-19: a failed VALIDATE counts, too.
     assert_eq!(short(&test.validate(&Secret::new("x"))), ["validated: ValidateFailed"]);
     assert!(test.is_closed);
     assert!(test.log_in("merle", "hunter2").is_empty(), "it is over");
     let failed = test.notes.iter().filter(|note| matches!(note, LoginEvent::Failed { .. })).count();
     assert_eq!(failed, 5);
-    // A failure carries no data but its reason.
+    // A failure reply carries no data but the reason.
     let mut test = TestLogin::new();
     let Reply::Authenticated { outcome: Err(why), paying: false, .. } =
         &test.log_in("merle", "x")[0]
@@ -383,7 +383,7 @@ fn k_25_milliseconds_are_hashed_without_padding() {
         let ck2 = issued(&replies, test.salt);
         test.tickets = vec![ck2.clone()];
         assert_eq!(short(&test.validate(&ck2)), ["validated", "admit 0"], "{millis} ms");
-        // An incorrect server would pad the milliseconds to three digits.
+        // A wrong implementation would pad the milliseconds to three digits.
         let padded = format!("{}{}{millis:03}", test.salt.session_id, test.salt.seconds);
         assert_eq!(padded == test.salt.to_string(), millis > 99, "{millis} ms");
     }

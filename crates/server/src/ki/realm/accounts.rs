@@ -13,11 +13,12 @@ use crate::store::committed::Indexed;
 use crate::store::seal::ServerKey;
 use crate::store::{Change, Changes, SettingRow};
 
-/// Flags of an account besides [`BANNED`]: paying, and in bits 8 to 15 the additional character slots.
+/// Flags of an account besides [`BANNED`]: whether it is a paying account and, in bits 8 to 15, the
+/// number of additional character slots.
 const PAYING: u32 = 2;
 const SLOTS: u32 = 8;
 
-/// Settings that hold the next numbers. Numbers are never reused.
+/// The settings that store the next numbers. Numbers are never reused.
 const NEXT_USER: &str = "ki.next-user";
 pub(super) const NEXT_CHARACTER: &str = "ki.next-character";
 
@@ -28,16 +29,16 @@ const MAX_NAME: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AccountError {
-    /// Another account has the name.
+    /// Another account has this name.
     #[error("account {0:?} already exists")]
     Exists(String),
-    /// No account has the name.
+    /// No account has this name.
     #[error("account {0:?} does not exist")]
     Unknown(String),
     /// The account is banned.
     #[error("account {0:?} is banned")]
     Banned(String),
-    /// An account cannot have the name.
+    /// The name is not allowed for an account.
     #[error("account {0:?}: a name must have 1 to {MAX_NAME} ASCII characters and no spaces")]
     InvalidName(String),
     /// The database did not store the change, for this reason.
@@ -62,7 +63,7 @@ pub struct Privileges {
 pub struct AccountSummary {
     /// `UserID`.
     pub user: u64,
-    /// The name, in its owner's spelling.
+    /// The name, spelled as its owner spells it.
     pub name: String,
     /// Whether it is banned.
     pub banned: bool,
@@ -95,7 +96,7 @@ impl AccountEntry {
         self.flags >> SLOTS & 0xff
     }
 
-    /// The hash of its password, if the key fits.
+    /// The hash of its password, if it was sealed with this key.
     pub(super) fn password(&self, user: u64, key: &ServerKey) -> Option<Secret> {
         let plain = self.unsealed(user, key)?;
         Some(Secret::new(core::str::from_utf8(&plain).ok()?))
@@ -182,7 +183,7 @@ impl Realm {
         made.await.map_err(|refusal| self.account_error(name, refusal))
     }
 
-    /// Changes a password, and revokes the account's CK2s. On an error, the password is unchanged.
+    /// Changes a password and revokes the account's CK2s. On an error, the password is unchanged.
     pub async fn set_password(&self, name: &str, password: &str) -> Result<(), AccountError> {
         let (hash, nonce, shared) = (password_hash(password), nonce()?, self.clone());
         let user = self.edit(name, move |user, entry| {
@@ -208,7 +209,7 @@ impl Realm {
     /// Disconnects an account's clients, and deletes it and its characters. On an error, the
     /// account still exists.
     pub async fn delete_account(&self, name: &str) -> Result<(), AccountError> {
-        // Clients that connect meanwhile find their account deleted.
+        // Clients that connect in the meantime find their account deleted.
         self.kick(name, "This account was deleted.")?;
         let owned = name.to_owned();
         let gone = self.change(move |state| {
@@ -221,7 +222,7 @@ impl Realm {
         gone.await.map_err(|refusal| self.account_error(name, refusal))
     }
 
-    /// Issues the values for the client's option `-U`: the `UserID`, and a CK2 that is valid on any
+    /// Issues the values for the client's `-U` option: the `UserID`, and a CK2 that is valid on any
     /// machine. For web pages and launchers.
     pub fn token(&self, name: &str) -> Result<(u64, Secret), AccountError> {
         let mut fresh = [0; 64];
@@ -271,7 +272,7 @@ fn seal(shared: &Shared, user: u64, hash: &Secret, nonce: [u8; 12]) -> Vec<u8> {
 
 /// Checks the name of a new account.
 pub fn check_account_name(name: &str) -> Result<(), AccountError> {
-    // The login message delimits the name with spaces.
+    // In the login message, spaces delimit the name.
     match is_account_name(name, MAX_NAME) {
         true => Ok(()),
         false => Err(AccountError::InvalidName(name.to_owned())),

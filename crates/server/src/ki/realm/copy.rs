@@ -14,7 +14,7 @@ use crate::store::{Changes, Store, StoreError};
 pub(in crate::ki) struct RealmCopy {
     state: State,
     key: ServerKey,
-    /// How many connections the server admits.
+    /// The number of connections that the server admits.
     slots: usize,
 }
 
@@ -33,7 +33,7 @@ impl RealmCopy {
     /// The state and the key, once the state is complete.
     pub(super) fn into_parts(self) -> Result<(State, ServerKey), RealmError> {
         let Self { state, key, .. } = self;
-        // There may have been no passwords yet when the copy was made.
+        // When the copy was made, there may have been no passwords yet.
         match state.accounts.fit(&key) {
             true => Ok((state, key)),
             false => Err(RealmError::WrongKey),

@@ -43,7 +43,7 @@ use characters::{CharacterEntry, ZoneKey};
 pub(super) use copy::RealmCopy;
 use tickets::{SavedTickets, Tickets};
 
-/// Orders for a connection from other tasks. Repeated orders are merged.
+/// Orders from other tasks to a connection. Repeated orders are merged.
 #[derive(Debug, Default)]
 pub(super) struct Wakeup {
     notify: Notify,
@@ -84,7 +84,7 @@ pub(super) type Changing<T> = committed::Changing<T, Refusal>;
 /// The answer to a connection's query.
 #[derive(Debug)]
 pub(super) enum Answering {
-    /// The answer comes from memory.
+    /// The answer, taken from memory.
     Now(Answer),
     /// The answer is [`Answer::Done`], once the database has stored the change.
     Later(Changing<()>),
@@ -92,7 +92,8 @@ pub(super) enum Answering {
     Unconfirmed(Confirming, Query),
 }
 
-/// Waits for the database to confirm that this process is active. Returns false if it does not.
+/// Waits for the database to confirm that this process is active. Returns false if the database
+/// does not confirm this.
 pub(super) struct Confirming(Pin<Box<dyn Future<Output = bool> + Send>>);
 
 impl fmt::Debug for Confirming {
@@ -114,7 +115,7 @@ impl Future for Confirming {
 struct ConnectionEntry {
     wakeup: Arc<Wakeup>,
     user: Option<u64>,
-    /// The character in the zone, its account, and the CK2s for returning.
+    /// The character in the zone, its account, and the CK2s with which its client can return.
     plays: Option<(u32, u64, SavedTickets)>,
 }
 
@@ -194,14 +195,15 @@ impl Realm {
     }
 
     /// Whether the last change could not be written to the database, or the lease on a shared
-    /// database could not be renewed. Empty changes probe a failing database, so this clears once
-    /// it accepts changes again.
+    /// database could not be renewed. Empty changes probe a failing database, so this becomes false
+    /// once the database accepts changes again.
     #[must_use]
     pub fn is_failing(&self) -> bool {
         self.0.state.is_failing()
     }
 
-    /// Since when another process may have taken over the database; `None` while none can have.
+    /// The time since which another process may have taken over the database; `None` while this is
+    /// impossible.
     pub(in crate::ki) fn inactive_since(&self) -> Option<BootInstant> {
         self.0.state.inactive_since()
     }
@@ -222,7 +224,7 @@ impl Realm {
         }
     }
 
-    /// Waits until another process takes over the database; forever, if none does.
+    /// Waits until another process takes over the database; waits forever if none does.
     pub(super) fn until_overtaken(&self) -> impl Future<Output = ()> + Send + use<> {
         self.0.state.until_overtaken()
     }
@@ -245,13 +247,13 @@ impl Realm {
         self.0.state.close().await;
     }
 
-    /// Marks sessions as stale: all of them, or those of an account. Returns how many.
+    /// Marks sessions as stale: all of them, or those of one account. Returns their number.
     pub fn refresh(&self, name: Option<&str>) -> Result<usize, AccountError> {
         self.order(name, |orders| orders.refresh = true)
     }
 
-    /// Marks the sessions of a client that logged in elsewhere as stale. Returns how many there
-    /// were; none if the account is unknown here. `account` takes precedence over `user`, because
+    /// Marks the sessions of a client that logged in elsewhere as stale. Returns their number,
+    /// which is 0 if the account is unknown here. `account` takes precedence over `user`, because
     /// servers with separate databases number their accounts separately.
     pub fn drop_sessions(&self, user: u64, account: Option<&str>) -> usize {
         let state = self.state();
@@ -269,12 +271,12 @@ impl Realm {
         self.state().accounts.get(user).map(|entry| entry.name.clone())
     }
 
-    /// Disconnects an account's clients, with a message. Returns how many there were.
+    /// Disconnects an account's clients, with a message. Returns their number.
     pub fn kick(&self, name: &str, message: &str) -> Result<usize, AccountError> {
         self.order(Some(name), |orders| orders.leave = Some(message.to_owned()))
     }
 
-    /// Gives an order to an account's connections, or to all. Returns how many there were.
+    /// Gives an order to an account's connections, or to all connections. Returns their number.
     fn order(
         &self,
         name: Option<&str>,
@@ -337,7 +339,8 @@ impl Realm {
         self.state().queue.place(who)
     }
 
-    /// Stores a CK2 that was issued to an account. Without a machine, it is valid on any.
+    /// Stores a CK2 that was issued to an account. If no machine is given, it is valid on any
+    /// machine.
     pub(super) fn issue(&self, user: u64, machine: Option<u64>, ck2: Secret) {
         let (now, life) = (self.0.clock.now(), self.0.config.ck2_life());
         self.state().tickets.add(user, machine, ck2, now, life);
@@ -349,7 +352,7 @@ impl Realm {
         self.state().failures.add(address, &folded(name), now);
     }
 
-    /// Answers a connection's query, or begins the change that it asks for.
+    /// Answers a connection's query, or starts the change that the query asks for.
     pub(super) fn answer(&self, who: Number, address: IpAddr, query: Query) -> Answering {
         if !self.0.state.is_active() {
             let confirming = Confirming(Box::pin(self.0.state.is_active_soon()));
@@ -456,7 +459,7 @@ impl State {
         let entry = self.accounts.get(user)?;
         let most = shared.config.limits.free_players;
         let capped = !entry.is_paying() && most > 0 && {
-            // Other free accounts; each counts once, even with several connections.
+            // The other free accounts. Each counts once, even if it has several connections.
             let free = self.connections.values().filter_map(|entry| entry.user).filter(|other| {
                 *other != user && self.accounts.get(*other).is_some_and(|entry| !entry.is_paying())
             });

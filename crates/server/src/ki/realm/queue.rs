@@ -7,7 +7,7 @@ use crate::ki::login::QueuePosition;
 /// The number of a connection, never reused.
 pub type Number = u64;
 
-/// The admitted connections, and the queue of those that wait: first come, first served.
+/// The admitted connections, and the queue of waiting ones: first come, first served.
 #[derive(Debug)]
 pub struct Queue {
     slots: usize,
@@ -96,7 +96,8 @@ mod tests {
         assert_eq!([3, 4, 5].map(|who| queue.enter(who).position()), [1, 2, 3]);
         assert_eq!([1, 4].map(|who| queue.enter(who).position()), [0, 2]);
         assert_eq!((queue.admitted(), queue.waiting()), (2, 3));
-        // Leave from the middle, after admission, and without having entered.
+        // Connections leave from the middle of the queue, after admission, and without having
+        // entered.
         assert_eq!(queue.leave(4), [5]);
         assert_eq!(queue.place(5), Some(QueuePosition::Waiting(2)));
         assert_eq!(queue.leave(1), [3, 5]);
@@ -105,7 +106,7 @@ mod tests {
             [Some(QueuePosition::In), Some(QueuePosition::Waiting(1))]
         );
         assert!(queue.leave(1).is_empty() && queue.leave(99).is_empty());
-        // Newcomers go to the end, even if somebody else just left.
+        // Newcomers go to the end of the queue, even if another connection has just left.
         assert_eq!(queue.enter(6), QueuePosition::Waiting(2));
         assert_eq!(queue.leave(2), [5, 6]);
         assert!(queue.leave(6).is_empty());

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use worldwire_ki::crypt::login::Secret;
 
-/// CK2s kept per account. No person logs in this often while a CK2 is valid.
+/// The maximum number of CK2s kept per account. Nobody logs in this often while a CK2 is valid.
 const MAX_OF_AN_ACCOUNT: usize = 64;
 
-/// A CK2 of an account.
+/// An account's CK2.
 #[derive(Debug)]
 struct Ticket {
     ck2: Secret,

@@ -22,11 +22,11 @@ pub(in crate::mxo) struct AuthClient {
     logins: Arc<Logins>,
     address: SocketAddr,
     server: AuthServer,
-    /// An answer that is held back, and when to send it.
+    /// A reply that is held back, and when to send it.
     paused: Option<(Duration, Box<Result<AuthAccount, LoginStatus>>)>,
 }
 
-/// It is time to send the answer that was held back.
+/// It is time to send the reply that was held back.
 #[derive(Debug)]
 pub(in crate::mxo) struct Due;
 
@@ -53,7 +53,7 @@ impl AuthClient {
                     if pause.is_zero() {
                         self.answer(answer, sender);
                     } else {
-                        // Waiting here would keep the connection open after its client has left.
+                        // If this waited, the connection would stay open after its client has left.
                         let until = self.logins.clock.now().saturating_add(pause);
                         self.paused = Some((until, Box::new(answer)));
                     }
@@ -62,7 +62,7 @@ impl AuthClient {
                     self.logins.figures.refused(self.address, "auth", refusal);
                     return Flow::Break(());
                 }
-                // The client can stay connected. It closes the connection itself.
+                // The client may stay connected, because it closes the connection itself.
                 AuthAction::Close(None) => self.logins.figures.logged_in(),
             }
         }

@@ -107,7 +107,7 @@ impl Default for LoginFigures {
 }
 
 impl LoginFigures {
-    /// Counts a client that has logged in at the auth server.
+    /// Counts a client that has logged in to the auth server.
     pub(super) fn logged_in(&self) {
         self.logins.fetch_add(1, Ordering::Relaxed);
     }

@@ -89,7 +89,7 @@ impl Application<LoginConnection> for MarginClient {
         match notice {
             Ok(Notice::Established) => {
                 self.server.established();
-                // Nothing is sent while the character is in the world.
+                // Clients send nothing here while the character is in the world.
                 sender.set_idle_time(None);
             }
             Ok(Notice::Lost) => sender.set_idle_time(Some(self.logins.idle_time())),

@@ -21,7 +21,7 @@ use super::keys::{ServerKeys, random};
 use super::realm::Realm;
 use crate::secrets::Secrets;
 
-/// What all connections of the auth and margin servers share.
+/// The state that all connections to the auth and margin servers share.
 #[derive(Debug)]
 pub(super) struct Logins {
     pub(super) realm: Realm,
@@ -71,7 +71,7 @@ impl Logins {
         }
     }
 
-    /// How long a client can be silent on the margin channel while it has no character in the
+    /// How long a client may send nothing on the margin channel while it has no character in the
     /// world.
     fn idle_time(&self) -> Duration {
         self.margin_settings.idle_time
@@ -112,7 +112,7 @@ impl Accept for MarginAcceptor {
 
 /// A new connection's random numbers, and the seed of its initialisation vectors.
 fn fresh() -> (Random, [u8; 16]) {
-    // This worked at startup; a panic ends only this connection.
+    // This worked at startup. If it fails now, the panic ends only this connection.
     #[expect(clippy::expect_used, reason = "predictable keys would give away what is sent")]
     let mut random = random().expect("the system has random numbers");
     let seed = random.bytes();

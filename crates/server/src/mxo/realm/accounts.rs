@@ -21,7 +21,7 @@ use crate::store::{Change, Changes, SettingRow};
 /// The flag of an account that was never activated, or was deactivated.
 const INACTIVE: u32 = 2;
 
-/// Settings with the next numbers. Numbers are never reused.
+/// The settings that store the next numbers. Numbers are never reused.
 const NEXT_USER: &str = "mxo.next-user";
 pub(super) const NEXT_CHARACTER: &str = "mxo.next-character";
 
@@ -34,27 +34,27 @@ const MAX_PASSWORD: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AccountError {
-    /// Another account has the name.
+    /// Another account has this name.
     #[error("account {0:?} already exists")]
     Exists(String),
-    /// No account has the name.
+    /// No account has this name.
     #[error("account {0:?} does not exist")]
     Unknown(String),
-    /// No character has the name.
+    /// No character has this name.
     #[error("character {0:?} does not exist")]
     UnknownCharacter(String),
     /// The character is in the world.
     #[error("character {0:?} is in use; disconnect its account first")]
     InUse(String),
-    /// An account cannot have the name.
+    /// The name is not allowed for an account.
     #[error("account {0:?}: a name must have 1 to {MAX_NAME} ASCII characters and no spaces")]
     InvalidName(String),
-    /// Clients cannot show the weather.
+    /// Clients cannot show this weather.
     #[error(
         "the weather must have 1 to {MAX_TEXT} characters of Windows-1252, and no control characters"
     )]
     InvalidSky,
-    /// A client cannot send the password.
+    /// Clients cannot send this password.
     #[error("a password must have 1 to {MAX_PASSWORD} bytes, and only characters of Windows-1252")]
     InvalidPassword,
     /// The account was replaced in the meantime, or its credentials in the database are damaged.
@@ -85,7 +85,7 @@ impl From<NotStored> for AccountError {
 pub struct AccountSummary {
     /// Its number.
     pub user: u32,
-    /// The name, in its owner's spelling.
+    /// The name, spelled as its owner spells it.
     pub name: String,
     /// Whether it is banned.
     pub banned: bool,
@@ -114,7 +114,7 @@ impl AccountEntry {
         self.flags & INACTIVE != 0
     }
 
-    /// The credentials, if the server's key opens them.
+    /// The credentials, if the server's key decrypts them.
     pub(super) fn credentials(&self, user: u32, key: &ServerKey) -> Option<Credentials> {
         Credentials::from_bytes(&self.unsealed(user, key)?)
     }
@@ -250,7 +250,7 @@ impl Realm {
         Ok(())
     }
 
-    /// Disconnects an account's clients. Returns how many there were.
+    /// Disconnects an account's clients. Returns their number.
     pub fn kick(&self, name: &str) -> Result<usize, AccountError> {
         self.disconnect(name, CloseCause::Kicked)
     }

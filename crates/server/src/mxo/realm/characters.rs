@@ -46,7 +46,7 @@ pub(super) struct CharacterEntry {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct CharacterRecord {
-    /// The number of its world.
+    /// The number of the character's world.
     pub(super) world: u16,
     pub(super) first_name: String,
     pub(super) last_name: String,
@@ -61,11 +61,11 @@ pub(super) struct CharacterRecord {
     profession: u32,
     /// Clothes by inventory slot, from hat to shoes.
     clothes: Vec<(u8, u32)>,
-    /// Where it left the world.
+    /// The position at which it left the world.
     pub(super) place: Option<Place>,
 }
 
-/// Where a character is.
+/// A position in the world.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Place {
     /// The number of the district.
@@ -77,7 +77,7 @@ pub(crate) struct Place {
 }
 
 impl CharacterRecord {
-    /// A new character, as its player describes it. Texts that are too long are truncated.
+    /// A new character, as its player specified it. Texts that are too long are truncated.
     fn new(request: &CreateCharacterRequest<'_>, world: u16) -> Self {
         let looks = [
             request.skin_tone,
@@ -114,7 +114,7 @@ impl CharacterRecord {
         }
     }
 
-    /// What the client receives when it loads the character.
+    /// The parts that a client receives when it loads the character.
     fn data(&self, created: u32) -> CharacterData {
         let padded = |text: &str| Padded::new(text).unwrap_or_default();
         // Unverified: the order; it matches the values of the only recorded background.
@@ -139,7 +139,7 @@ impl CharacterRecord {
         let item = |(slot, goobj): &(u8, u32)| InventoryItem {
             slot: *slot,
             goobj: *goobj,
-            // Unverified: as one server sends it.
+            // Unverified: one server sends this value.
             unknown1: [0, 0, 0, 0x0c],
         };
         let awakened = Ability { slot: 0, ability: AWAKENED + u32::from(self.level) };
@@ -156,7 +156,8 @@ impl CharacterRecord {
     }
 }
 
-/// The characters that fit into this many bytes of Windows-1252, which uses one byte for each.
+/// The part of a text that fits into this many bytes of Windows-1252, which uses one byte per
+/// character.
 fn cut(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }
@@ -224,7 +225,7 @@ fn row(id: u32, entry: &CharacterEntry) -> CharacterRow {
         account: account_id(entry.user),
         name: entry.handle.clone(),
         created: entry.created,
-        // Cannot fail: it has only numbers and texts, and every map key is a string.
+        // This cannot fail: there are only numbers and texts, and every map key is a string.
         data: serde_json::to_vec(&entry.record).unwrap_or_default(),
     }
 }
@@ -252,7 +253,7 @@ impl Realm {
         Ok(id.into())
     }
 
-    /// Stores a new character, whose name the connection has claimed.
+    /// Stores a new character whose name the connection has reserved.
     pub(super) async fn create(
         &self,
         who: Number,
@@ -321,7 +322,7 @@ impl Realm {
         })
     }
 
-    /// What the client receives about a character.
+    /// The parts that a client receives about a character.
     pub(super) fn character_data(&self, id: u32) -> Option<CharacterData> {
         let state = self.state();
         let entry = state.characters.get(&id)?;
@@ -344,9 +345,9 @@ impl Realm {
             .await
     }
 
-    /// Stores where a character left the world.
+    /// Stores the position at which a character left the world.
     pub(crate) async fn save_place(&self, id: u32, place: Place) {
-        // A failure is logged. The character then returns to its previous place.
+        // A failure is logged. The character then returns to its previously stored position.
         let _ = self.edit_character(id, move |record| record.place = Some(place)).await;
     }
 

@@ -64,7 +64,7 @@ struct State {
     by_handle: HashMap<String, u32>,
     of_user: HashMap<u32, BTreeSet<u32>>,
     next_character: u32,
-    // The rest is not stored.
+    // The fields below are not stored.
     failures: Failures,
     margins: HashMap<Number, MarginEntry>,
     next_connection: Number,
@@ -89,11 +89,11 @@ pub struct Census {
     pub loaded: usize,
 }
 
-/// The answer to a login.
+/// The reply to a login.
 #[derive(Debug)]
 pub(crate) struct Verdict {
     pub(crate) answer: Result<AuthAccount, LoginStatus>,
-    /// How long to wait before it is sent.
+    /// How long to wait before sending the reply.
     pub(crate) pause: Duration,
 }
 
@@ -133,7 +133,7 @@ impl Realm {
     }
 
     /// Whether the last change could not be written to the database. Empty changes probe a failing
-    /// database, so this clears once it accepts changes again.
+    /// database, so this becomes false once the database accepts changes again.
     #[must_use]
     pub fn is_failing(&self) -> bool {
         self.0.state.is_failing()
@@ -146,7 +146,7 @@ impl Realm {
         self.0.state.overtaken()
     }
 
-    /// Waits until another process takes over the database, or forever if none does.
+    /// Waits until another process takes over the database; waits forever if none does.
     pub(super) fn until_overtaken(&self) -> impl Future<Output = ()> + Send + use<> {
         self.0.state.until_overtaken()
     }
@@ -168,7 +168,7 @@ impl Realm {
         self.0.state.close().await;
     }
 
-    /// A receiver for the weather and its changes.
+    /// A receiver for the current weather and its changes.
     pub(super) fn sky(&self) -> watch::Receiver<String> {
         self.0.sky.subscribe()
     }
@@ -178,7 +178,7 @@ impl Realm {
         &self.0.config
     }
 
-    /// Checks a name and password. Unknown names take as long as known ones.
+    /// Checks a name and password. Unknown names take as long to check as known ones.
     pub(crate) async fn check(
         &self,
         address: IpAddr,
@@ -253,7 +253,8 @@ impl Realm {
         state.entries(user).filter_map(character).collect()
     }
 
-    /// The world, with the client's own version, because any version may enter.
+    /// The entry for the world, with the client's own version, because clients of any version may
+    /// enter.
     fn world(&self, client_version: Option<u32>) -> World {
         let config = &self.0.config;
         let loaded = self.state().loaded.len();
@@ -279,5 +280,5 @@ impl Realm {
     }
 }
 
-/// The version for clients that did not state theirs.
+/// The version for clients that did not state one.
 const CLIENT_VERSION: u32 = worldwire_mxo::login::AuthClientConfig::CLIENT_VERSION;

@@ -1,4 +1,4 @@
-//! Password hashes (Argon2id) and the RSA keys of accounts, as they are stored.
+//! Accounts' password hashes (Argon2id) and RSA keys, as they are stored.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ const COST: Cost = Cost { kibibytes: 19 * 1024, passes: 2 };
 const MAX_KIBIBYTES: u32 = 1 << 20;
 /// The version of the stored form.
 const FORM: u8 = 1;
-/// The cost of recognising a remembered password: a hundredth of a new hash's.
+/// The cost of recognising a remembered password: a hundredth of the cost of a new hash.
 const REMEMBERED: Cost = Cost { kibibytes: 256, passes: 1 };
 /// The maximum number of passwords that are remembered.
 const MAX_REMEMBERED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(16_383);
@@ -30,7 +30,7 @@ struct Cost {
     passes: u32,
 }
 
-/// What is stored about an account, apart from its name.
+/// The stored data about an account, apart from its name.
 #[derive(Clone, Debug)]
 pub(super) struct Credentials {
     pub(super) hash: PasswordHash,
@@ -53,8 +53,8 @@ impl core::fmt::Debug for PasswordHash {
 }
 
 impl PasswordHash {
-    /// A hash that matches no password, with the cost of new hashes. It is checked for accounts
-    /// that do not exist, so that those checks take as long.
+    /// A hash that matches no password, with the cost of new hashes. Passwords for accounts that do
+    /// not exist are checked against it, so that these checks take as long as others.
     pub(super) const NONE: Self = Self { cost: COST, salt: [0; 16], hash: [0; 32] };
 
     fn new(password: &str, salt: [u8; 16], spare: &SpareMemory) -> Option<Self> {
@@ -65,16 +65,16 @@ impl PasswordHash {
     fn is_of(&self, password: &str, spare: &SpareMemory) -> bool {
         let found = spare.hash(password, &self.salt, self.cost);
         let is_equal = found.is_some_and(|found| found[..].ct_eq(&self.hash).into());
-        // The salt of the missing hash is not random.
+        // The salt of the hash for missing accounts is not random.
         is_equal && self.hash != Self::NONE.hash
     }
 }
 
-/// Hashes passwords on blocking threads, as many at a time as there are processors.
+/// Hashes passwords on blocking threads, at most one per processor at a time.
 ///
 /// Correct passwords are remembered for a while, so that returning players cost little: after a
-/// network failure, all of them return. Only a keyed hash of each password is kept, in memory, with
-/// a key that no other process has. A wrong password takes as long as it would otherwise.
+/// network failure, all of them return at once. Only a keyed hash of each password is kept, in
+/// memory, with a key that no other process has. Checking a wrong password takes as long as ever.
 #[derive(Debug)]
 pub(super) struct Hasher {
     turns: Semaphore,
@@ -87,7 +87,7 @@ pub(super) struct Hasher {
 /// Correct passwords.
 struct Remembered {
     key: Zeroizing<[u8; 32]>,
-    /// Keyed hashes, and when they are forgotten.
+    /// Keyed hashes, and when to forget them.
     digests: LruCache<[u8; 32], Instant>,
 }
 
@@ -98,8 +98,8 @@ impl core::fmt::Debug for Remembered {
 }
 
 impl Remembered {
-    /// The keyed hash of a password together with the stored hash that it was checked against. It
-    /// changes when the password does.
+    /// The keyed hash of a password together with the stored hash that the password was checked
+    /// against, so it changes when the account's password does.
     fn digest(key: &[u8; 32], password: &str, hash: &PasswordHash) -> Option<[u8; 32]> {
         let salt = [&hash.salt[..], &hash.hash].concat();
         let params = Params::new(REMEMBERED.kibibytes, REMEMBERED.passes, 1, None).ok()?;
@@ -219,8 +219,8 @@ impl Credentials {
     }
 }
 
-/// Memory that is reused between hashes: as much as concurrent hashes need. If each hash allocated
-/// its own, the allocator would keep it for every thread.
+/// Memory that is reused between hashes, enough for all concurrent hashes. If each hash allocated
+/// its own memory, the allocator would keep that memory for every thread.
 #[derive(Default)]
 struct SpareMemory(Mutex<Vec<Vec<Block>>>);
 
@@ -247,7 +247,8 @@ impl SpareMemory {
         let password = password.as_bytes();
         let hashed =
             argon2.hash_password_into_with_memory(password, salt, &mut hash, &mut memory[..]);
-        // Hashes with another cost, from older settings, are rare, so their memory is not kept.
+        // Hashes with another cost, from older versions of the settings, are rare, so their memory
+        // is not kept.
         if cost == COST {
             self.lock().push(memory);
         }
@@ -303,7 +304,7 @@ mod tests {
             assert!(!hasher.check("Zion", hash).await);
         }
         assert!(!known(&hasher, "Zion", &hash) && !known(&hasher, "", &PasswordHash::NONE));
-        // Another hash, as after a change to the same password.
+        // Another hash, like the one after a change to the same password.
         assert!(!known(&hasher, "zion", &other));
         tokio::time::advance(Duration::from_secs(61)).await;
         assert!(!known(&hasher, "zion", &hash));

@@ -22,7 +22,7 @@ const NOTICES: usize = 8;
 /// A notice to a margin connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// The hello of its session has arrived.
+    /// The hello of the connection's session has arrived.
     Established,
     /// The character is no longer in the world, but the client may return.
     Lost,
@@ -35,7 +35,7 @@ pub(crate) enum Notice {
 /// Why the server closes a margin connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseCause {
-    /// An operator did it.
+    /// An operator closed it.
     Kicked,
     /// The account is banned.
     Banned,
@@ -43,12 +43,12 @@ pub(crate) enum CloseCause {
     Deactivated,
     /// The account is deleted.
     Deleted,
-    /// Another client has loaded its character, after this client had been silent.
+    /// Another client has loaded its character after this client had sent nothing for a while.
     Replaced,
 }
 
 impl CloseCause {
-    /// What the player reads if the character is in the world.
+    /// The text that the player reads if the character is in the world.
     const fn text(self) -> &'static str {
         match self {
             Self::Kicked => "An operator has disconnected you.",
@@ -60,14 +60,14 @@ impl CloseCause {
     }
 }
 
-/// A margin connection, as the realm knows it.
+/// The realm's record of a margin connection.
 #[derive(Debug)]
 pub(super) struct MarginEntry {
     notices: Handle<Notice>,
     pub(super) user: Option<u32>,
 }
 
-/// What a margin connection needs for a character: the session of its client.
+/// The session of a margin connection's client, needed to load a character.
 #[derive(Clone, Debug)]
 pub(crate) struct MarginSession {
     /// The connection's number.
@@ -91,12 +91,12 @@ pub(crate) struct GameSession {
     margin: Number,
     address: IpAddr,
     notices: Handle<Notice>,
-    /// When its client last sent something, in milliseconds on the server's clock.
+    /// The time at which the client last sent something, in milliseconds on the server's clock.
     heard: AtomicU64,
     is_over: AtomicBool,
-    /// Why the server ends the session, if it does.
+    /// Why the server is ending the session, if it is.
     cause: OnceLock<CloseCause>,
-    /// How many connections the session has on the game channel.
+    /// The number of the session's connections on the game channel.
     channels: AtomicUsize,
 }
 
@@ -106,15 +106,15 @@ impl GameSession {
         self.channels.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A connection on the game channel has ended. When the last one ends, the margin connection is
-    /// notified.
+    /// Counts the end of a connection on the game channel. When the last one ends, the margin
+    /// connection is notified.
     pub(crate) fn close_channel(&self) {
         if self.channels.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.tell(Notice::Lost);
         }
     }
 
-    /// Records that the client was heard from.
+    /// Records that the client has sent something.
     pub(crate) fn hear(&self, now: Duration) {
         self.heard.store(millis(now), Ordering::Relaxed);
     }
@@ -125,7 +125,7 @@ impl GameSession {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// What the player reads if the server has ended the session.
+    /// The text that the player reads if the server has ended the session.
     pub(crate) fn farewell(&self) -> Option<&'static str> {
         self.cause.get().map(|cause| cause.text())
     }
@@ -138,7 +138,7 @@ impl GameSession {
 
     /// Notifies the margin connection.
     pub(crate) fn tell(&self, notice: Notice) {
-        // An overflow ends the connection, and a closed one needs no notice.
+        // If the queue overflows, the connection ends; a closed connection needs no notice.
         let _ = self.notices.tell(notice);
     }
 
@@ -168,7 +168,7 @@ pub(crate) enum HelloRefusal {
 }
 
 impl HelloRefusal {
-    /// All of them.
+    /// All refusals.
     pub(crate) const ALL: [Self; 3] = [Self::NoMargin, Self::OtherSession, Self::OtherAddress];
 
     /// The refusal's name in metrics.
@@ -252,7 +252,7 @@ impl Realm {
         }
     }
 
-    /// Loads a character for a margin connection, in place of the one that it had.
+    /// Loads a character for a margin connection, replacing the one that it had.
     fn load(
         &self,
         margin: &MarginSession,
@@ -302,8 +302,8 @@ impl Realm {
         self.character_data(character).map(Box::new).ok_or(LoginStatus::InvalidName)
     }
 
-    /// The session that a hello belongs to. The hello must come from the margin connection's
-    /// address, so only the client's own network can forge one.
+    /// The session to which a hello belongs. The hello must come from the margin connection's
+    /// address, so only somebody in the client's own network can forge one.
     pub(crate) fn session_of(
         &self,
         hello: &Hello,
@@ -322,7 +322,7 @@ impl Realm {
         Ok(Arc::clone(session))
     }
 
-    /// The name, first name, last name, level, and place of a character that enters the world.
+    /// The name, first name, last name, level and position of a character that enters the world.
     pub(crate) fn entrant(&self, character: u32) -> Option<Entrant> {
         let state = self.state();
         let entry = state.characters.get(&character)?;
@@ -339,7 +339,7 @@ impl Realm {
         })
     }
 
-    /// Closes an account's margin connections. Returns how many there were.
+    /// Closes an account's margin connections. Returns their number.
     pub(super) fn close_sessions(&self, user: u32, cause: CloseCause) -> usize {
         let state = self.state();
         let is_users = |session: &&Arc<GameSession>| {
@@ -365,7 +365,7 @@ pub(crate) struct Entrant {
     pub(crate) level: u8,
     pub(crate) experience: u32,
     pub(crate) information: u32,
-    /// Where it left, if it was in the world before.
+    /// The position at which it left the world, if it has been there before.
     pub(crate) place: Option<Place>,
 }
 

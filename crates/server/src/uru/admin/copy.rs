@@ -1,4 +1,4 @@
-//! Copying a shard's database to another one, while the shard is stopped.
+//! Copies a shard's database to another one while the shard is stopped.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use crate::store::lock::{FolderLock, LOCK_FILE};
 use crate::store::{CopiedRows, CopyError, StoreError};
 use crate::uru::config::{Role, ShardConfig};
 
-/// Copies the database of a shard that is not running to an empty one: the database of a
-/// `postgres://` URL, or else a SQLite file. All rows keep their numbers, and accounts keep their
-/// passwords, which the same `server.key` decrypts. The copy is complete, or the new database stays
-/// empty. The shard's configuration stays as it is.
+/// Copies the database of a shard that is not running to an empty one: to the database at a
+/// `postgres://` URL or, for any other text, to a SQLite file. All rows keep their numbers, and
+/// accounts keep their passwords, which the same `server.key` decrypts. Either the copy is complete
+/// or the new database stays empty. The shard's configuration is not changed.
 pub async fn copy_database(folder: &Path, to: &str) -> Result<CopiedRows, AdminError> {
     Control::check_folder(folder)?;
     let path = folder.to_owned();
@@ -31,7 +31,7 @@ pub async fn copy_database(folder: &Path, to: &str) -> Result<CopiedRows, AdminE
     }
     let from = locked_store(folder, &config, &mut lock).await?;
     let copied = async {
-        // Keeps the shard from being started on another machine.
+        // This prevents the shard from being started on another machine.
         from.claim().await?;
         Target::open(folder, to).await?.fill(&*from).await
     };

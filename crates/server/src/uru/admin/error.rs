@@ -13,15 +13,15 @@ use crate::uru::vault::{DumpError, NAME_RULE, Named, RemoveError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// A request about an account, a node, or the vault as a whole.
+    /// The vault refused a request about an account, a node, or the vault as a whole.
     #[error("{what} {}", words(*error))]
     Vault {
-        /// What the request was about: `node 10023`.
+        /// The subject of the request, such as `node 10023`.
         what: String,
-        /// The vault's answer.
+        /// The reason that the vault gave.
         error: NetError,
     },
-    /// A request about an age.
+    /// The vault refused a request about an age.
     #[error("age {age:?} {}", match error {
         ClearError::Vault(error) => words(*error),
         error => error.to_string(),
@@ -32,10 +32,11 @@ pub enum RequestError {
         /// Why its states were not removed.
         error: ClearError,
     },
-    /// An age that cannot be created.
+    /// The age cannot be created.
     #[error("the age {0}")]
     NewAge(String),
-    /// A second public instance of an age, not requested explicitly.
+    /// This would create a second public instance of an age, which the operator did not request
+    /// explicitly.
     #[error(
         "the shard already has a public instance of {filename}: {instance} ({title}); give the new \
         one an --instance, or use --another to add one more"
@@ -48,7 +49,7 @@ pub enum RequestError {
         /// The existing instance.
         instance: String,
     },
-    /// An age that was not removed.
+    /// The age was not removed.
     #[error("age {age:?} {}", match error {
         RemoveError::Clear(ClearError::Vault(error)) => words(*error),
         error => error.to_string(),
@@ -59,7 +60,7 @@ pub enum RequestError {
         /// Why it was not removed.
         error: RemoveError,
     },
-    /// A message that clients cannot show.
+    /// Clients cannot show the message.
     #[error(
         "a message needs 1 to {MAX_TEXT} characters without line breaks, and a sender's name of 1 to 39 \
         ASCII characters"
@@ -68,25 +69,25 @@ pub enum RequestError {
     /// The configuration cannot be read or changed.
     #[error("{CONFIG}: {0}")]
     Config(#[from] ConfigError),
-    /// A name that no account or player has.
+    /// No account or player has this name.
     #[error("no account or player is called {0:?}")]
     NoPlayer(String),
-    /// A player who is not online.
+    /// The player is not online.
     #[error("{0:?} is not logged in")]
     NotLoggedIn(String),
-    /// A number or name that no player has.
+    /// No player has this number or name.
     #[error("no player has the number or name {0:?}")]
     UnknownPlayer(String),
-    /// A name that no player may have.
+    /// The name is not allowed for a player.
     #[error("a player cannot be called {0:?}: a name {NAME_RULE}")]
     PlayerName(String),
-    /// A name that another player has.
+    /// Another player has this name.
     #[error("another player is already called {0:?}")]
     PlayerNameTaken(String),
-    /// A name that an account and a player of another account have.
+    /// An account has this name, and so does a player of another account.
     #[error("{0:?} names both an account and another account's player; give the player's number")]
     NotOnePlayer(String),
-    /// A name that no node of the right kind has.
+    /// No node of the required kind has this name.
     #[error("no {what} is called {name:?}")]
     NoNode {
         /// `age`, or `player or age`.
@@ -94,7 +95,7 @@ pub enum RequestError {
         /// The name.
         name: String,
     },
-    /// A name that several nodes have.
+    /// Several nodes have this name.
     #[error("{} nodes are called {name:?}; specify one by its number: {}", nodes.len(), list(nodes))]
     SeveralNodes {
         /// The name.
@@ -102,27 +103,27 @@ pub enum RequestError {
         /// The nodes.
         nodes: Vec<Named>,
     },
-    /// The number of a node that is not an age.
+    /// The node with this number is not an age.
     #[error("{id} is {what}, not an age")]
     NotAnAge {
         /// The node.
         id: u32,
-        /// What it is instead.
+        /// The kind of node that it is instead.
         what: String,
     },
-    /// Fields that no node has, or a message that cannot be encoded.
+    /// A node cannot have these fields, or the message cannot be encoded.
     #[error(transparent)]
     Fields(#[from] worldwire_core::Error),
-    /// A state that is not hexadecimal digits.
+    /// The state does not consist of hexadecimal digits.
     #[error("a state must be in hexadecimal")]
     NotHex,
-    /// A dump that cannot be imported.
+    /// The dump cannot be imported.
     #[error(transparent)]
     Dump(#[from] DumpError),
-    /// A request to a process whose leader cannot be reached.
+    /// The process cannot reach its leader.
     #[error("the leader, which has the vault, cannot be reached; see the log")]
     NoLeader,
-    /// The leader failed before it answered.
+    /// The leader failed before it replied.
     #[error(
         "the leader ended, or could not be reached, before it answered; the command may have taken effect"
     )]
@@ -133,18 +134,18 @@ pub enum RequestError {
         false, or it runs an older version; run the command in its folder"
     )]
     NotTaken,
-    /// Other processes have too many requests at the leader.
+    /// Other processes have too many open requests with the leader.
     #[error("the leader is still busy with {0} commands from other processes; try again later")]
     Crowded(usize),
-    /// A dump or an answer that is too large for the bus.
+    /// The dump or the reply is too large for the bus.
     #[error(
         "more than {0} MiB cannot be sent to or from another process; run the command in the leader's folder"
     )]
     TooLarge(usize),
-    /// The leader's answer: why it did not do what was asked.
+    /// The leader did not carry out the request, for this reason.
     #[error("{}", .0.problem)]
     Elsewhere(Rejection),
-    /// A request at a standby that has no bus.
+    /// The request was made to a standby that has no bus.
     #[error(
         "this process is a standby; run the command where the shard is served{}, or set bus in [cluster] of {CONFIG}",
         active.as_ref().map(|active| format!(": {active}")).unwrap_or_default()
@@ -153,10 +154,10 @@ pub enum RequestError {
         /// The process that serves the shard, if it is known.
         active: Option<String>,
     },
-    /// A shard that no other process can take over.
+    /// No other process can take over the shard.
     #[error("the shard was started without --standby, so no other process can take over")]
     NotShared,
-    /// A process that does not exist.
+    /// No process has this name.
     #[error("{0:?} is not a node of this shard; `worldwire uru cluster list` lists them")]
     NoSuchNode(String),
     /// The process that serves the shard.
@@ -164,21 +165,21 @@ pub enum RequestError {
         "{0:?} is the leader, which cannot be drained; make a standby the leader with `worldwire uru cluster lead`, then stop {0:?}"
     )]
     DrainsLeader(String),
-    /// A standby.
+    /// The process is a standby.
     #[error("{0:?} is a standby, which has no clients and no ages; stop it without draining it")]
     DrainsStandby(String),
     /// No process can take over now.
     #[error("no standby is connected to the database; start one with --standby first")]
     NoStandby,
-    /// A standby that is connected to the database, but has not joined.
+    /// A standby that is connected to the database but has not joined the leader.
     #[error(
         "a standby is connected to the database, but has not joined this process; its `/health` and its log say why"
     )]
     NotAdmitted,
-    /// An import while the vault is in use.
+    /// The vault is in use, so it cannot be replaced by an import.
     #[error("a player is logged in, or an age is still running; stop the shard first")]
     Busy,
-    /// An import into a vault that has players.
+    /// The vault already has players, so an import does not replace it.
     #[error("the vault already has players; --replace removes them")]
     HasPlayers,
 }
@@ -194,7 +195,7 @@ impl RequestError {
         Self::Vault { what: format!("account {name:?}"), error }
     }
 
-    /// Whether the vault failed, or was not reached, rather than refused the request.
+    /// Whether the vault failed or could not be reached, instead of refusing the request.
     pub(super) fn is_failure(&self) -> bool {
         match self {
             Self::NoLeader | Self::Unanswered | Self::NotTaken | Self::Crowded(_) => return true,
@@ -223,7 +224,7 @@ fn list(nodes: &[Named]) -> String {
     text
 }
 
-/// A protocol error, as the end of a sentence about the request.
+/// The text of a protocol error, as the end of a sentence about the request.
 fn words(error: NetError) -> String {
     let text = match error {
         NetError::AccountAlreadyExists => "already exists",

@@ -1,5 +1,5 @@
-//! A shard as operators control it: its vault, its configuration file and, while it is running, its
-//! connections and ages.
+//! The parts of a shard that operators control: its vault, its configuration file and, while it is
+//! running, its connections and ages.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -30,10 +30,11 @@ use crate::uru::status::Welcome;
 use crate::uru::vault::{AgeSummary, OnlineSession, Vault, VaultError};
 use crate::uru::{Handover, Shared};
 
-/// How long the answer to a request that ends the shard may take, even to another process.
+/// How long it may take to deliver the reply to a request that ends the shard, even to another
+/// process.
 const ANSWER_WITHIN: Duration = Duration::from_millis(200);
 
-/// A shard as operators control it. Cheap to clone.
+/// The parts of a shard that operators control. Cheap to clone.
 #[derive(Clone)]
 pub struct Control {
     folder: PathBuf,
@@ -47,12 +48,12 @@ struct Live {
     games: Games,
     welcome: Welcome,
     server_ini: Arc<str>,
-    /// Where the shard listens.
+    /// The addresses on which the shard listens.
     listen: SocketAddr,
     cluster: ClusterControl,
 }
 
-/// What a running shard knows about its processes.
+/// A running shard's access to its processes.
 #[derive(Clone)]
 pub(in crate::uru) struct ClusterControl {
     pub(in crate::uru) own: OwnProcess,
@@ -63,7 +64,7 @@ pub(in crate::uru) struct ClusterControl {
 }
 
 impl Live {
-    /// The node with a name, or this process; `None` unless this process leads others.
+    /// The node with this name, or this process; `None` unless this process leads others.
     fn node<'a>(&'a self, name: Option<&'a str>) -> Option<&'a str> {
         let is_leading = self.games.nodes().is_leading();
         is_leading.then(|| name.unwrap_or_else(|| self.cluster.own.node()))
@@ -77,7 +78,7 @@ impl fmt::Debug for Control {
 }
 
 impl Control {
-    /// Controls a vault that no shard is serving. The directory holds its configuration.
+    /// Controls a vault that no shard is serving. The directory contains the shard's configuration.
     #[must_use]
     pub fn stopped(folder: &Path, vault: Vault) -> Self {
         Self { folder: folder.to_owned(), vault, live: None }
@@ -144,7 +145,7 @@ impl Control {
         Ok(vec![added])
     }
 
-    /// Refuses a second public instance of an age under other names.
+    /// Refuses to create a second public instance of an age under other names.
     async fn check_only(&self, new: &FixedAge) -> Result<(), RequestError> {
         let ages = self.vault.ages(false).await?;
         let others: Vec<_> = ages.iter().filter(|it| it.age.filename == new.filename).collect();
@@ -240,7 +241,7 @@ impl Control {
                 .iter()
                 .map(|member| node_json(&member.node, member.description.as_ref(), Some(member))),
         );
-        // With a bus, standbys are members.
+        // If there is a bus, standbys are members of the cluster.
         if let Some(store) = store.as_ref().filter(|_| !own.has_bus) {
             let standbys = store.standbys().await.map_err(|_| NetError::TimeoutOdbc)?;
             listed.extend(standbys.iter().map(standby_json));
@@ -277,7 +278,7 @@ impl Control {
         if standbys.is_empty() {
             return Err(RequestError::NoStandby);
         }
-        // One that was refused also follows the database.
+        // A standby that was refused also follows the database.
         if own.has_bus && !leader.members().await.iter().any(Member::is_standby) {
             return Err(RequestError::NotAdmitted);
         }
@@ -324,7 +325,7 @@ impl Control {
         Ok(blocking(move || config::edit(&folder, section, key, value)).await?)
     }
 
-    /// Shows the welcome message, or changes it, also in the configuration.
+    /// Shows or changes the welcome message. A change also affects the configuration.
     async fn welcome(&self, text: Option<String>) -> Result<Vec<Json>, RequestError> {
         let welcome = match text {
             Some(text) => {
@@ -343,7 +344,7 @@ impl Control {
         Ok(vec![json!({ "welcome": welcome })])
     }
 
-    /// Closes the shard to players, or opens it, also in the configuration.
+    /// Closes the shard to players or opens it. Also changes the configuration.
     async fn restrict(&self, closed: bool, kick: bool) -> Result<Vec<Json>, RequestError> {
         self.configure("auth", "restricted", json!(closed)).await?;
         let kicked = self.vault.restrict(closed, kick).await?;
@@ -396,7 +397,7 @@ impl Administered for Control {
             return Err(AdminError::NoVault { folder: folder.to_owned(), name: Self::NAME });
         }
         let (store, key) = stopped_store(folder, &config, lock, Self::NAME).await?;
-        // Opening creates the shard's own ages, so they must have their configured names.
+        // Opening the vault creates the shard's own ages, so they must have their configured names.
         let opened = Vault::open(Arc::clone(&store), key, config.vault()).await;
         let vault = or_close(opened, &*store).await.map_err(AdminError::Load)?;
         Ok(Self::stopped(folder, vault))

@@ -56,8 +56,8 @@ pub enum Request {
         /// Whether to ban it.
         banned: bool,
     },
-    /// Disconnects a player, or everyone logged in to an account, and lists them, one per line.
-    /// They can log in again.
+    /// Disconnects a player, or everyone logged in to an account, and lists those disconnected, one
+    /// per line. They can log in again.
     Kick {
         /// A player's number or name, or an account's name.
         who: String,
@@ -82,10 +82,10 @@ pub enum Request {
     Games,
     /// Lists the processes of the shard, the one with the vault first, one per line.
     Nodes,
-    /// Drains a process (it closes its clients' connections and gets no new ages, so that it can be
-    /// stopped), or lets it serve clients again.
+    /// Drains a process, or lets it serve clients again. A drained process closes its clients'
+    /// connections and gets no new ages, so that it can be stopped.
     Drain {
-        /// Its name in the cluster.
+        /// The process's name in the cluster.
         node: String,
         /// Whether it should serve clients again.
         #[serde(default)]
@@ -106,11 +106,11 @@ pub enum Request {
         /// Whether to list only running ages.
         running: bool,
     },
-    /// Creates a public age of the shard's own, unless one with these names exists.
+    /// Creates a public age that belongs to the shard, unless one with these names exists.
     AddAge {
         /// The age.
         age: FixedAge,
-        /// If no instance is given: whether to create one even if the shard has a public instance
+        /// If no instance is given, whether to create one even if the shard has a public instance
         /// of the age under other names.
         #[serde(default)]
         another: bool,
@@ -122,7 +122,7 @@ pub enum Request {
     },
     /// Shows a message to players in ages.
     Message {
-        /// The name that it appears to come from.
+        /// The name that appears as the sender.
         sender: String,
         /// The text.
         text: String,
@@ -130,12 +130,12 @@ pub enum Request {
         /// ages.
         age: Option<String>,
     },
-    /// Shows the message that launchers show, or changes it.
+    /// Shows or changes the message that launchers display.
     Welcome {
         /// The new message.
         text: Option<String>,
     },
-    /// Closes the shard to everyone but administrators, developers and testers, or opens it.
+    /// Closes the shard to everyone but administrators, developers and testers, or opens it again.
     Restrict {
         /// Whether to close it.
         closed: bool,
@@ -157,10 +157,10 @@ pub enum Request {
     },
     /// Lists the tree below a node, one node per line.
     Tree {
-        /// Its number, an age's instance, or the unique name of a player or age. The default is the
-        /// System node.
+        /// The node's number, an age's instance, or the unique name of a player or age. The default
+        /// is the System node.
         node: Option<String>,
-        /// How many levels to list.
+        /// The number of levels to list.
         depth: u32,
     },
     /// Shows the fields of a node.
@@ -195,16 +195,16 @@ pub enum Request {
     },
     /// Checks the vault for inconsistencies and lists them, one per line.
     Check,
-    /// Removes nodes that belong to no tree, and lists how many of each type.
+    /// Removes nodes that belong to no tree, and lists the number of nodes of each type.
     Prune {
-        /// Whether only to count them.
+        /// Whether to count them without removing them.
         #[serde(default)]
         dry_run: bool,
     },
     /// Exports the whole vault as the lines of a [`Dump`].
     Export {
-        /// Whether to include password digests, for another server. They can be used like
-        /// passwords.
+        /// Whether to include password digests, for import into another server. They can be used
+        /// like passwords.
         #[serde(default)]
         passwords: bool,
     },
@@ -216,7 +216,7 @@ pub enum Request {
 }
 
 impl fmt::Debug for Request {
-    /// Omits the fields, which may include a password.
+    /// Leaves out the fields, because they may include a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         debug_request(self, f)
     }
@@ -227,7 +227,7 @@ pub type Admin = crate::admin::Admin<Control>;
 /// Why a request to a shard failed.
 pub type AdminError = crate::admin::AdminError<VaultError>;
 
-/// Answers a request about the vault.
+/// Handles a request about the vault.
 async fn perform(
     vault: &Vault,
     request: Request,
@@ -312,7 +312,7 @@ async fn perform(
                 Some(word) => {
                     let found = vault.nodes_called(&word).await?;
                     match word.parse() {
-                        // The tree reports that there is no such node.
+                        // The tree itself reports that there is no such node.
                         Ok(id) if found.is_empty() => Some(id),
                         _ => Some(the_only(&word, "player or age", found)?),
                     }
@@ -384,7 +384,7 @@ pub fn check_account_name(name: &str) -> Result<(), RequestError> {
     }
 }
 
-/// What a node is, if it exists: `a player (Ann)`.
+/// A description of a node, if it exists: `a player (Ann)`.
 async fn described(vault: &Vault, id: u32) -> Option<String> {
     let TreeLine { kind, title, .. } = vault.tree(Some(id), 0).await.ok()?.into_iter().next()?;
     let mut what = match &*kind {
@@ -397,7 +397,7 @@ async fn described(vault: &Vault, id: u32) -> Option<String> {
     Some(what)
 }
 
-/// The node that a name identifies, if it is the only one.
+/// The node that a name identifies, if the name is unique.
 fn the_only(name: &str, what: &'static str, nodes: Vec<Named>) -> Result<u32, RequestError> {
     let name = name.to_owned();
     match &nodes[..] {

@@ -1,5 +1,5 @@
-//! Operators' requests in the directory of a process that does not have the vault: the leader answers
-//! them.
+//! Operators' requests in the directory of a process that does not have the vault. The leader
+//! handles these requests.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -13,15 +13,16 @@ use crate::standby::View;
 use crate::uru::cluster::forward;
 use crate::uru::vault::Vault;
 
-/// Answers operators with the leader's answers. Cheap to clone.
+/// Passes operators' requests to the leader and its replies back. Cheap to clone.
 #[derive(Clone)]
 pub(in crate::uru) struct Relay(Arc<Place>);
 
-/// The process in the directory.
+/// The process to which the directory belongs.
 enum Place {
-    /// Serves clients with the leader's vault. The answer to [`Request::ServerIni`] is its own.
+    /// A front: it serves clients with the leader's vault. It replies to [`Request::ServerIni`]
+    /// itself.
     Node { vault: Vault, server_ini: [Json; 2] },
-    /// Waits to take over the shard. It has a vault only if there is a bus.
+    /// A standby: it waits to take over the shard. It can reach a vault only if there is a bus.
     Standby { vault: Option<Vault>, view: Arc<View> },
 }
 
@@ -32,13 +33,13 @@ impl fmt::Debug for Relay {
 }
 
 impl Relay {
-    /// The relay of a process that uses the leader's vault, given the text for a client's
+    /// The relay for a process that uses the leader's vault, given the text for a client's
     /// `server.ini` and the address for clients.
     pub(in crate::uru) fn node(vault: Vault, (ini, listen): (String, SocketAddr)) -> Self {
         Self(Arc::new(Place::Node { vault, server_ini: [json!(ini), json!(listen)] }))
     }
 
-    /// A standby's relay. `vault` is the leader's.
+    /// A standby's relay. `vault` is the leader's vault.
     pub(in crate::uru) fn standby(vault: Option<Vault>, view: Arc<View>) -> Self {
         Self(Arc::new(Place::Standby { vault, view }))
     }
@@ -59,7 +60,8 @@ impl Operated for Relay {
     async fn perform(&self, request: Request, lines: &[String]) -> Result<Vec<Json>, RequestError> {
         match (&*self.0, &request) {
             (Place::Node { server_ini, .. }, Request::ServerIni) => Ok(server_ini.to_vec()),
-            // A standby serves no clients, and the leader's answer would lead to another machine.
+            // A standby serves no clients, and the leader's reply would direct clients to another
+            // machine.
             (Place::Standby { .. }, Request::ServerIni) => Ok(Vec::new()),
             (Place::Node { vault, .. } | Place::Standby { vault: Some(vault), .. }, _) => {
                 forward(vault, &request, lines).await

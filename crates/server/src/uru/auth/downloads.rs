@@ -15,7 +15,7 @@ use super::secure::SecureFiles;
 use super::send;
 use crate::uru::file::blocking;
 
-/// Bytes of a file in one chunk, for H'uru clients and for original clients.
+/// The number of bytes in one chunk of a file, for H'uru clients and for original clients.
 const CHUNK: usize = 32 << 10;
 const STRICT_CHUNK: usize = 1460;
 /// The maximum number of unacknowledged chunks.
@@ -37,7 +37,7 @@ struct Download {
     trans_id: TransId,
     bytes: Arc<Vec<u8>>,
     sent: usize,
-    /// Unacknowledged chunks.
+    /// The number of unacknowledged chunks.
     open: usize,
 }
 
@@ -47,7 +47,7 @@ impl Downloads {
         Self { files, chunk, waiting: VecDeque::new(), current: None }
     }
 
-    /// Whether a chunk can be sent.
+    /// Whether another chunk can be sent.
     pub(super) fn wants_room(&self) -> bool {
         match &self.current {
             Some(download) => download.open < WINDOW,

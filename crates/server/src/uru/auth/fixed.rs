@@ -1,4 +1,4 @@
-//! Requests that always get the same answer, once the client is in the required state.
+//! Requests to which the reply is always the same, once the client is in the required state.
 
 use worldwire_uru::message::auth::client::ClientMessage as Ask;
 use worldwire_uru::message::auth::server as reply;
@@ -7,10 +7,11 @@ use worldwire_uru::types::{Nested, NetError, Uuid};
 
 use super::ClientState;
 
-/// Each row has the request, the required state, the result, and the reply with its other fields.
+/// Each row contains the request, the required state, the result, and the reply with its other
+/// fields.
 macro_rules! fixed {
     ($($Ask:ident from $from:ident: $result:ident in $Reply:ident { $($field:ident: $value:expr),* };)*) => {
-        /// The reply, if this is such a request.
+        /// The reply, if the request is one of these.
         pub(super) fn answer(message: &Ask<'_>, state: ClientState) -> Option<Reply<'static>> {
             Some(match message {
                 $(Ask::$Ask(request) => {

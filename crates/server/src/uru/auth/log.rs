@@ -1,11 +1,12 @@
-//! Log messages of clients.
+//! Clients' log messages.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The maximum burst of log messages from one connection, and the interval between further ones.
+/// The maximum number of log messages that one connection can send at once, and the interval
+/// between further ones.
 const MAX: u32 = 20;
 const EVERY: Duration = Duration::from_secs(5);
 
@@ -14,7 +15,7 @@ const EVERY: Duration = Duration::from_secs(5);
 pub(super) struct ClientLog {
     /// The name of the account, once the client has logged in.
     pub(super) account: Option<String>,
-    /// When the whole burst will be available again.
+    /// The time at which the full allowance will be available again.
     until: Option<Instant>,
 }
 
@@ -37,7 +38,7 @@ impl ClientLog {
     }
 }
 
-/// Replaces control characters, with which a text could forge log lines.
+/// Replaces control characters, because a text could forge log lines with them.
 fn tidy(text: &str) -> String {
     text.trim_end().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -28,7 +28,7 @@ const PAID: u32 = 1;
 const MAX_PLAYERS: usize = 5;
 
 impl AuthService {
-    /// `ClientRegisterRequest`: the first message, answered with a challenge for the login.
+    /// `ClientRegisterRequest`: the first message. The reply contains a challenge for the login.
     pub(super) async fn register(
         &mut self,
         request: ask::ClientRegisterRequest,
@@ -54,7 +54,7 @@ impl AuthService {
         let host = self.shared.hosts.ipv4().await;
         let issue = || self.shared.reconnections.issue_token(self.peer.address.ip());
         let issued = host.and_then(|host| Some((host, issue()?)));
-        // This comes first: if it fails, the client tries again with the old token.
+        // This step comes first: if it fails, the client tries again with the old token.
         let new = issued.as_ref().map(|(_, (_, held))| held.ticket());
         let is_resumed = match self.resume(token, new).await {
             Ok(is_resumed) => is_resumed,
@@ -117,7 +117,7 @@ impl AuthService {
         }
     }
 
-    /// Announces the server's capabilities, with the small games that it runs.
+    /// Announces the server's capabilities, including the small games that it runs.
     fn offer_caps(&self, sender: &mut Sender) -> Flow {
         let config = self.shared.config();
         let bits = config.games().caps();

@@ -1,7 +1,7 @@
 //! The auth service: accounts, players, the vault, ages, scores, and secure files.
 //!
 //! A client registers, logs in, and chooses a player. The vault refuses requests that come too
-//! early with `AuthenticationFailed`; requests that do not reach the vault are checked here.
+//! early, with `AuthenticationFailed`; requests that do not reach the vault are checked here.
 //! Replies are sent in order, each after the notices of earlier events. A client that loses its
 //! connection can resume its session on a new one: see `resume`.
 
@@ -65,13 +65,13 @@ pub(super) struct AuthService {
 /// An event from another task.
 #[derive(Debug)]
 pub(super) enum AuthEvent {
-    /// A notice from the vault. `None`: the vault has ended the session.
+    /// A notice from the vault; `None` means that the vault has ended the session.
     Notice(Option<Notice>),
-    /// Another connection of the same client resumes the session.
+    /// Another connection of the same client wants to resume the session.
     Claim(Claim),
 }
 
-/// The state of a client.
+/// A client's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ClientState {
     Connected,
@@ -79,7 +79,7 @@ enum ClientState {
     Playing,
 }
 
-/// Sends the reply to a request: its transaction, the outcome, and more fields.
+/// Sends the reply to a request: the transaction, the outcome, and any further fields.
 macro_rules! answer {
     ($self:ident, $sender:ident, $request:ident, $outcome:ident, $Reply:ident {
         $($field:ident $(: $value:expr)?),*
@@ -118,7 +118,7 @@ impl AuthService {
         })
     }
 
-    /// Lets the player into an age. An IPv4 address of its server is looked up only if the client
+    /// Lets the player into an age. Looks up an IPv4 address for its server only if the client
     /// needs one.
     async fn enter_age(
         &self,
@@ -145,7 +145,7 @@ impl AuthService {
         }
     }
 
-    /// Passes a notice to the client. Without a notice, the vault has ended the session.
+    /// Passes a notice to the client. If there is none, the vault has ended the session.
     pub(super) fn notice(&mut self, notice: Option<Notice>, sender: &mut Sender) -> Flow {
         match notice {
             Some(notice) => self.notify(notice, sender),
@@ -155,7 +155,7 @@ impl AuthService {
 
     /// Hands the session to another connection of the same client.
     pub(super) fn hand_over(self, claim: Claim) {
-        // If that connection is gone by now, the session ends.
+        // If that connection is gone by now, end the session.
         let _ = claim.send(Box::new(self.into_kept()));
     }
 
@@ -385,7 +385,7 @@ impl AuthService {
         }
     }
 
-    /// Handles messages about secure files, and all others.
+    /// Handles messages about secure files, and all remaining messages.
     async fn file(&mut self, message: Ask<'_>, sender: &mut Sender) -> Flow {
         match message {
             Ask::FileListRequest(request) => match self.checked(ClientState::LoggedIn) {
@@ -446,7 +446,7 @@ impl AuthService {
         self.due(sender)
     }
 
-    /// Ends a session of this player that is kept for its client.
+    /// Ends a session of this player that is being kept for its client.
     async fn give_up(&self, player: u32) {
         if player != 0 {
             self.shared.reconnections.give_up(Identity { player, ..self.identity }).await;
@@ -489,7 +489,7 @@ impl AuthService {
 
 /// Tells the client that the shard is stopping.
 pub(super) fn stopping(sender: &mut Sender) {
-    // This fails for a client that does not read.
+    // This fails if the client does not read.
     let _ = send(sender, reply::KickedOff { reason: NetError::RemoteShutdown });
 }
 
@@ -497,7 +497,7 @@ fn send<'m>(sender: &mut Sender, reply: impl Into<Reply<'m>>) -> Flow {
     sent(sender.send(&reply.into().into()))
 }
 
-/// The number with which to join an age, and the number of its node.
+/// The number with which to join an age, and the number of the age's node.
 fn numbers(entered: &Result<EnteredAge, NetError>) -> (u32, u32) {
     entered.as_ref().map_or((0, 0), |age| (age.number, age.age))
 }

@@ -1,4 +1,4 @@
-//! Parts of replies: results, and the vault's answers as the protocol's records.
+//! Parts of replies: result codes, and the vault's answers as protocol records.
 
 use worldwire_uru::message::auth::server as reply;
 use worldwire_uru::message::auth::server::ServerMessage as Reply;
@@ -48,7 +48,7 @@ pub(super) fn notice_in(message: &Reply<'_>) -> Option<Notice> {
     }
 }
 
-/// A public age as an entry of a list.
+/// A public age as a list entry.
 pub(super) fn public_age(age: &PublicAge) -> NetAgeInfo<'static> {
     NetAgeInfo {
         instance_id: age.instance,
@@ -63,7 +63,7 @@ pub(super) fn public_age(age: &PublicAge) -> NetAgeInfo<'static> {
     }
 }
 
-/// A text in a field of fixed size, truncated if it does not fit with its terminator.
+/// A text in a field of fixed size, truncated if it does not fit together with its terminator.
 fn fixed<const N: usize>(text: &str) -> WFix<'static, N> {
     let mut units = 0;
     let fits = |c: &char| {
@@ -73,7 +73,7 @@ fn fixed<const N: usize>(text: &str) -> WFix<'static, N> {
     WFix::from(text.chars().take_while(fits).collect::<String>().as_str())
 }
 
-/// The number of scores found, and the blob that holds them in a reply.
+/// The number of scores found, and the blob that contains them in a reply.
 pub(super) fn scores(
     found: &Result<Vec<ScoreRow>, NetError>,
 ) -> (u32, Nested<'static, Scores<'static>, 1_048_576>) {

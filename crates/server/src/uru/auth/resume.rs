@@ -1,18 +1,19 @@
 //! Reconnecting: a client whose connection was lost resumes its session on a new one.
 //!
-//! After every `ClientRegisterReply`, `ServerAddr` gives the client a token, which it repeats in
-//! the connect packet of its next connection. When it registers there, that connection takes over
-//! the session, with its account and player, and resends messages that may have been lost. The old
-//! connection may still be open, because clients often notice a loss first.
+//! After every `ClientRegisterReply`, the server sends a `ServerAddr` with a token, which the
+//! client repeats in the connect packet of its next connection. When the client registers there,
+//! that connection takes over the session, with its account and player, and resends messages that
+//! may have been lost. The old connection may still be open on the server, because clients often
+//! notice a loss first.
 //!
-//! If the client closed the connection itself, the session ends at once. The token is sent in the
-//! clear in the connect packet, so it can be used only once and only from the same address. A
+//! If the client closed the connection itself, the session ends at once. The token is sent
+//! unencrypted in the connect packet, so it can be used only once and only from the same address. A
 //! client that then logs in to another account gives up the session.
 //!
-//! In a cluster, the leader holds the tickets of all sessions and decides who may resume them. So
-//! a client can return through any process, even if its own has failed. A front also keeps the
-//! sessions of lost connections, with the messages that may have been lost, but asks the leader
-//! before a client resumes one.
+//! In a cluster, the leader holds the tickets of all sessions and decides who may resume them. So a
+//! client can return through any process, even if the one that it used has failed. A front also
+//! keeps the sessions of lost connections, with the messages that may have been lost, but it asks
+//! the leader before a client resumes one.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -34,7 +35,8 @@ use crate::uru::config::Settings;
 use crate::uru::vault::resume::{Resumed, Ticket};
 use crate::uru::vault::{Notice, Notices};
 
-/// How long an open connection may take to hand its session over: it finishes a request first.
+/// How long an open connection may take to hand its session over: it first finishes the current
+/// request.
 const HANDOVER: Duration = Duration::from_secs(5);
 /// Messages sent within this time before the client last answered may have been lost.
 const MARGIN: Duration = Duration::from_secs(5);
@@ -44,7 +46,7 @@ const BLINDNESS: Duration = Duration::from_secs(60);
 const MAX_MESSAGES: usize = 256;
 const MAX_BYTES: usize = 64 << 10;
 
-/// A session that can resume on another connection.
+/// A session that can continue on another connection.
 #[derive(Debug)]
 pub(in crate::uru) struct SuspendedSession {
     pub(in crate::uru) session: Session,
@@ -55,7 +57,8 @@ pub(in crate::uru) struct SuspendedSession {
     pub(in crate::uru) recent: Recent,
 }
 
-/// An account and its player, or 0. Both are zero before the login.
+/// The account and its player. Both are zero before the login, and the player is 0 if none is
+/// chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(in crate::uru) struct Identity {
     pub(in crate::uru) account: Uuid,
@@ -82,7 +85,7 @@ impl From<&Resumed> for Identity {
 /// Where to hand over a session.
 pub(in crate::uru) type Claim = oneshot::Sender<Box<SuspendedSession>>;
 
-/// A shard's sessions that can resume on another connection.
+/// A shard's sessions that can continue on another connection.
 pub(in crate::uru) struct Reconnections {
     settings: Settings,
     entries: Mutex<Entries>,
@@ -97,18 +100,19 @@ struct Entries {
 }
 
 struct Entry {
-    /// Distinguishes it from an earlier one with the same ticket.
+    /// Distinguishes this entry from an earlier one with the same ticket.
     serial: u64,
     holder: Holder,
-    /// Whose session it is, once its client is not connected.
+    /// The session's owner, set once the client is not connected.
     lost: Option<Identity>,
 }
 
-/// What holds a session.
+/// The holder of a session.
 enum Holder {
-    /// A task that can be asked for it: that of an open connection, or of a front's client.
+    /// A task that can be asked for the session: the task of an open connection or of a front's
+    /// client.
     Task(oneshot::Sender<Claim>),
-    /// This entry holds the session since the connection was lost.
+    /// This entry, since the connection was lost.
     Suspended(Box<SuspendedSession>),
 }
 
@@ -116,7 +120,7 @@ impl Holder {
     /// Ends the session.
     fn end(self) {
         if let Self::Task(ask) = self {
-            // Asks for the session, but drops the answer. This fails if it has just ended.
+            // Ask for the session but drop the answer. This fails if the session has just ended.
             let _ = ask.send(oneshot::channel().0);
         }
     }
@@ -130,7 +134,7 @@ impl fmt::Debug for Reconnections {
 }
 
 impl Reconnections {
-    /// Keeps sessions for as long as the settings say. Zero disables reconnecting.
+    /// Keeps sessions for the time in the settings. Zero disables reconnecting.
     pub(in crate::uru) fn new(settings: Settings) -> Self {
         Self { settings, entries: Mutex::default() }
     }
@@ -178,7 +182,7 @@ impl Reconnections {
         timeout(HANDOVER, given).await.ok()?.ok()
     }
 
-    /// Ends the session of a player whose client reconnected without the token. Returns when the
+    /// Ends the session of a player whose client reconnected without the token. Returns once the
     /// player can be chosen again.
     pub(in crate::uru) async fn give_up(&self, identity: Identity) {
         let ticket = self.lock().lost.get(&identity).copied();
@@ -187,7 +191,7 @@ impl Reconnections {
         }
     }
 
-    /// Keeps a claimed session that cannot resume now for another attempt.
+    /// Keeps a claimed session that cannot be resumed now for another attempt.
     pub(in crate::uru) fn put_back(self: &Arc<Self>, ticket: Ticket, kept: SuspendedSession) {
         if let Some(held) = self.hold(ticket) {
             held.keep(kept, self.patience());
@@ -229,7 +233,7 @@ impl Entries {
     }
 
     /// Records that the client with this ticket is not connected. Returns an earlier session of the
-    /// same player, which must end: otherwise, a client could accumulate sessions.
+    /// same player, which the caller must end: otherwise, a client could accumulate sessions.
     fn lose(&mut self, ticket: Ticket, identity: Identity) -> Option<Entry> {
         self.by_ticket.get_mut(&ticket)?.lost = Some(identity);
         let earlier = self.lost.insert(identity, ticket).filter(|earlier| *earlier != ticket)?;
@@ -241,7 +245,7 @@ impl Entries {
 pub(in crate::uru) struct HeldTicket {
     ticket: Ticket,
     serial: u64,
-    /// `None` once a claim was received.
+    /// `None` once a claim has been received.
     claims: Option<oneshot::Receiver<Claim>>,
     all: Arc<Reconnections>,
     /// Whether the ticket stays valid, because the session is kept.
@@ -292,7 +296,7 @@ impl HeldTicket {
         let entry = entries.by_ticket.get_mut(&ticket).filter(|entry| entry.serial == serial);
         let Some(entry) = entry else {
             drop(entries);
-            // Another connection has already claimed it.
+            // Another connection has already claimed the session.
             if let Some(Ok(claim)) = self.claims.as_mut().map(oneshot::Receiver::try_recv) {
                 let _ = claim.send(Box::new(kept));
             }
@@ -332,17 +336,17 @@ pub(in crate::uru) struct Recent {
     bytes: usize,
 }
 
-/// What was sent to a client.
+/// A message that was sent to a client.
 #[derive(Debug)]
 enum Sent {
-    /// An encoded message, by this process.
+    /// An encoded message that this process sent.
     Message(Box<[u8]>),
-    /// A notice, by another process.
+    /// A notice that another process sent.
     Notice(Notice),
 }
 
 impl Sent {
-    /// How many bytes it takes.
+    /// Its size in bytes.
     fn size(&self) -> usize {
         match self {
             Self::Message(bytes) => bytes.len(),
@@ -352,7 +356,7 @@ impl Sent {
 }
 
 impl Recent {
-    /// Remembers a sent message and forgets the oldest ones beyond the limits.
+    /// Remembers a sent message, and forgets the oldest ones if the limits are exceeded.
     pub(super) fn sent(&mut self, message: Vec<u8>) {
         self.push(Sent::Message(message.into()));
     }
@@ -372,13 +376,14 @@ impl Recent {
             self.forget_first();
         }
         if self.messages.is_empty() {
-            // Frees the memory of idle connections.
+            // This frees the memory of idle connections.
             *self = Self::default();
         }
     }
 
-    /// Remembers a notice to a client of another process, which may fail before the client has the
-    /// notice. Notices that it supersedes are forgotten: clients fetch a node after each notice.
+    /// Remembers a notice to a client of another process, because that process may fail before the
+    /// client has received the notice. Forgets notices that this one supersedes: clients fetch a
+    /// node after each notice.
     pub(in crate::uru) fn notified(&mut self, notice: Notice) {
         let now = Instant::now();
         while self.messages.front().is_some_and(|(sent, _)| now.duration_since(*sent) > BLINDNESS) {
@@ -467,13 +472,13 @@ mod tests {
         for notice in [changed(1, 0), added, removed, changed(2, 0)] {
             recent.notified(notice);
         }
-        // They would push out all others.
+        // They would displace all other messages.
         for _ in 0..=MAX_MESSAGES {
             recent.notified(changed(2, 1));
         }
         assert_eq!(recent.notices(), [changed(1, 0), removed, changed(2, 1)]);
         assert_eq!(recent.bytes, 3 * size_of::<Notice>());
-        // This process may be the one to which the client returns.
+        // The client may return to this process.
         let again: Vec<_> = recent.iter().map(Cow::into_owned).collect();
         let mut resent = Recent::default();
         again.into_iter().for_each(|message| resent.sent(message));

@@ -1,4 +1,4 @@
-//! How a session continues on another connection of its client, through any process.
+//! Continues a session on another connection of its client, through any process.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ pub(super) enum Return {
     Moved(Resumed),
 }
 
-/// Resumes the session of a client that presents a ticket. `session` is that of the new connection,
-/// and `new` the ticket for the next time.
+/// Resumes the session of a client that presents a ticket. `session` is the new connection's
+/// session, and `new` is the ticket for the next time.
 ///
 /// # Errors
-/// It is currently unknown whether there is such a session. The client must try again.
+/// It is currently unknown whether such a session exists. The client must try again.
 pub(super) async fn resume(
     vault: &Vault,
     reconnections: &Arc<Reconnections>,
@@ -46,7 +46,7 @@ pub(super) async fn resume(
         }
         return Ok(session.resume(presented, new).await?.map(Return::Moved));
     }
-    // The client may have used another process since.
+    // The client may have used another process since then.
     if let Some(kept) = kept {
         if renew(vault, &kept.session, Some(presented), new).await.is_ok() {
             return Ok(Some(Return::Kept(kept)));
@@ -60,8 +60,9 @@ pub(super) async fn resume(
     move_here(session, presented, new).await
 }
 
-/// Lets a session's client resume it at any process with `new`, and no longer with earlier tickets.
-/// If the client has presented a ticket, `used`, this fails unless it was the session's latest one.
+/// Lets a session's client resume the session through any process with `new`, and no longer with
+/// earlier tickets. If the client has presented a ticket, `used`, this fails unless that ticket was
+/// the session's latest one.
 pub(super) async fn renew(
     vault: &Vault,
     session: &Session,

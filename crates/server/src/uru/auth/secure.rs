@@ -24,14 +24,14 @@ const MAX_CACHED: usize = 128 << 20;
 /// The maximum number of files in a list.
 const MAX_FILES: usize = 10_000;
 
-/// The directory with secure files. Plain files are encrypted before they are sent.
+/// The directory that contains the secure files. Plain files are encrypted before they are sent.
 pub struct SecureFiles {
     root: PathBuf,
     key: SecureKey,
     cache: Mutex<HashMap<PathBuf, Sealed>>,
 }
 
-/// An encrypted file, valid while the file's stamp stays the same.
+/// An encrypted file, valid until the stamp of the file on disk changes.
 type Sealed = (Stamp, Arc<Vec<u8>>);
 
 /// A file's length and modification time.
@@ -52,12 +52,12 @@ impl SecureFiles {
         Ok(Self { root: fs::canonicalize(root)?, key, cache: Mutex::default() })
     }
 
-    /// The key for decrypting the files, which clients get when they log in.
+    /// The key for decrypting the files, which clients receive when they log in.
     pub(super) fn key(&self) -> [u32; 4] {
         self.key.words()
     }
 
-    /// Lists the files of a directory. Fails with `NotFound` for other directories and extensions.
+    /// Lists the files in a directory. Fails with `NotFound` for any other directory or extension.
     /// Blocks.
     pub(super) fn list(&self, directory: &str, extension: &str) -> io::Result<FileList<'static>> {
         let known = DIRECTORIES.into_iter().find(|(known, files)| {
@@ -130,7 +130,7 @@ impl SecureFiles {
     }
 }
 
-/// Whether lists of a directory include a file with this name.
+/// Whether a directory's list includes a file with this name.
 fn is_listed(name: &str, extension: &str) -> bool {
     let own = Path::new(name).extension().and_then(|own| own.to_str());
     own.is_some_and(|own| own.eq_ignore_ascii_case(extension))

@@ -1,10 +1,10 @@
-//! Clients that return by token while fronts and leaders fail, in virtual time.
+//! Clients that resume their sessions by token while fronts and leaders fail, in virtual time.
 //!
-//! Each seed is a different history: clients log in at fronts and at the leader, lose their
-//! connections and come back anywhere, while messages on the bus are lost, fronts are killed or cut
-//! off, and leaders are killed and replaced. The vault, the leader and the links are real; the bus
-//! and the database are in memory. `WORLDWIRE_CLUSTER_SEEDS=N` runs N seeds. The scheduler's own
-//! choices are not part of the seed.
+//! Each seed produces a different history: clients log in through fronts and through the leader,
+//! lose their connections and come back through any process, while messages on the bus are lost,
+//! fronts are killed or cut off, and leaders are killed and replaced. The vault, the leader and the
+//! links are real; the bus and the database are in memory. `WORLDWIRE_CLUSTER_SEEDS=N` runs N
+//! seeds. The scheduler's own choices do not depend on the seed.
 
 mod bus;
 mod client;
@@ -49,21 +49,21 @@ const SEEDS: &str = "WORLDWIRE_CLUSTER_SEEDS";
 const CLUSTER: &str = "sim";
 const FRONTS: usize = 2;
 const CLIENTS: usize = 4;
-/// How long sessions wait for their clients.
+/// How long sessions are kept for their clients.
 const WAIT: Duration = Duration::from_secs(6);
 /// How long faults occur.
 const BAD: Duration = Duration::from_secs(25);
 /// How long one attempt of a client may take.
 const ATTEMPT: Duration = Duration::from_secs(6);
-/// How long after a failure everything must work again: a leader fails, and then its front is given
-/// up.
+/// The time within which everything must work again after a failure. In the worst case, a leader
+/// fails and then its front is given up.
 const REPAIR: Duration = Duration::from_secs(12);
 
-/// What is wrong with the program under test.
+/// The bug in the program under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bug {
     None,
-    /// Fronts do not ask the leader before a client resumes a session that they have, so the token
+    /// Fronts do not ask the leader before a client resumes a session that they keep, so the token
     /// stays valid elsewhere.
     TokenStaysValid,
 }
@@ -86,14 +86,14 @@ struct Place {
     end: End,
     vault: Vault,
     reconnections: Arc<Reconnections>,
-    /// The ages of a leader, and its task.
+    /// A leader's ages and task.
     games: Option<(Games, Leader, LeaderHandle)>,
     is_dead: Arc<AtomicBool>,
     seats: Mutex<Vec<AbortHandle>>,
 }
 
 impl Place {
-    /// Nothing leaves the process any more, and its connections break.
+    /// The process can no longer send anything, and its connections break.
     fn kill(&self) {
         self.is_dead.store(true, Ordering::Relaxed);
         self.end.set_cut(true);
@@ -109,7 +109,7 @@ impl Place {
     }
 }
 
-/// A client's connection to a process. It does what [`AuthService`](super::AuthService) does.
+/// A client's connection to a process. It behaves like [`AuthService`](super::AuthService).
 struct Seat {
     place: Arc<Place>,
     address: IpAddr,
@@ -121,7 +121,7 @@ struct Seat {
     held: Option<HeldTicket>,
 }
 
-/// What a client does with its connection.
+/// A client's action on its connection.
 enum Act {
     /// The client loses its connection.
     Lose,
@@ -284,7 +284,7 @@ impl Seated {
         let _ = self.task.await;
     }
 
-    /// Whether the vault answers a request for its player.
+    /// Whether the vault answers a request on behalf of the client's player.
     async fn is_answered(&self) -> bool {
         let (reply, answered) = oneshot::channel();
         let sent = self.acts.send(Act::Ask(reply)).await;
@@ -292,7 +292,7 @@ impl Seated {
     }
 }
 
-/// When a player must be online.
+/// How long a player must stay online.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Presumed {
     Always,
@@ -308,11 +308,11 @@ struct World {
     leader: Mutex<Option<Arc<Place>>>,
     presumed: Mutex<BTreeMap<u32, Presumed>>,
     end: Instant,
-    /// Logins, returns, and refused tokens.
+    /// The numbers of logins, resumed sessions, and refused tokens.
     counts: [AtomicU64; 3],
 }
 
-/// A folder with keys.
+/// A directory with keys.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     keys::save(&keys::generate(PrimeKind::Plain), &folder.path().join("keys.toml")).unwrap();
@@ -358,7 +358,7 @@ impl World {
         self.leader.lock().unwrap().clone()
     }
 
-    /// Starts a process, which takes over once the database lets it.
+    /// Starts a process, which takes over as soon as the database allows it.
     async fn lead(&self) {
         let (end, is_dead) = (self.hub.end(), Arc::<AtomicBool>::default());
         let store = Database::new(Arc::clone(&self.data), Arc::clone(&is_dead));
@@ -459,7 +459,7 @@ impl World {
         self.hub.loss.store(0, Ordering::Relaxed);
     }
 
-    /// Checks that players whose clients may return are online, in one session each.
+    /// Checks that players whose clients may return are online, with one session each.
     async fn watch(self: Arc<Self>) -> Outcome {
         loop {
             sleep(Duration::from_millis(50)).await;
@@ -532,7 +532,7 @@ async fn run(folder: &Path, seed: u64, bug: Bug) -> Outcome<[u64; 3]> {
         problem = &mut watch => return Err(problem.unwrap().unwrap_err()),
     };
     watch.abort();
-    // Everything that waited has ended.
+    // All waiting tasks have ended.
     let leader = world.leader().unwrap();
     let sessions = leader.vault.operate(None, |state| {
         let of_players = state.sessions().values().filter(|session| session.player != 0);

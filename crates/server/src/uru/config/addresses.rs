@@ -1,4 +1,4 @@
-//! Addresses: where the shard listens, and where clients are told to connect.
+//! Addresses on which the shard listens, and addresses to which clients are told to connect.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -8,7 +8,8 @@ use serde::{Deserialize, Deserializer};
 use super::{PORT, ShardConfig};
 use crate::config::{ConfigError, SettingError, address, is_host};
 
-/// The longest address the gatekeeper can send: its field holds 24 UTF-16 units with a terminator.
+/// The longest address that the gatekeeper can send: its field has 24 UTF-16 units, including a
+/// terminator.
 const MAX_ADDRESS_UNITS: usize = 23;
 
 impl ShardConfig {
@@ -23,21 +24,21 @@ impl ShardConfig {
         self.public_address.split(':').next().unwrap_or_default()
     }
 
-    /// The port that clients connect to.
+    /// The port to which clients connect.
     #[must_use]
     pub fn public_port(&self) -> u16 {
         let port = self.public_address.split_once(':').and_then(|(_, port)| port.parse().ok());
         port.unwrap_or_else(|| self.listen.port())
     }
 
-    /// Whether clients on other machines are told to connect to themselves.
+    /// Whether clients on other machines would be told to connect to their own machine.
     #[must_use]
     pub fn misleads_others(&self) -> bool {
         self.is_local() && !self.is_private()
     }
 
-    /// The host and port at which clients reach the status page. `None` if there is none, or only
-    /// for this machine while the shard is for others.
+    /// The host and port at which clients reach the status page. `None` if there is no page, or if
+    /// only this machine can reach the page although the shard serves other machines.
     #[must_use]
     pub fn public_status(&self) -> Option<String> {
         let status = self.status_address().ok()??;

@@ -1,4 +1,4 @@
-//! The shard's own ages, as `[ages]` of `shard.toml` names them.
+//! The shard's own ages, as named in the section `[ages]` of `shard.toml`.
 
 use serde::{Deserialize, Serialize};
 use worldwire_core::Field as _;
@@ -12,11 +12,11 @@ use crate::config::{ConfigError, ServerConfig as _, SettingError};
 use crate::uru::migration::OwnAges;
 use crate::uru::vault::{AgeNames, StaticAge, VaultConfig};
 
-/// The ages to which the game's scripts link by a fixed instance: filename, name, and that instance
-/// if it is known. The others are created when a client follows such a link.
+/// The ages to which the game's scripts link by a fixed instance: the filename, the name, and the
+/// instance if it is known. If it is not known, the age is created when a client follows such a
+/// link.
 ///
-/// Unverified: the instances, which are quoted from memory, from other shards' lists of static
-/// ages.
+/// Unverified: the instances, which are quoted from memory from other shards' lists of static ages.
 const LINKED: [(&str, &str, &str); 10] = [
     ("GuildPub-Cartographers", "The Cartographers' Pub", "35624301-841e-4a07-8db6-b735cf8f1f53"),
     ("GuildPub-Greeters", "The Greeters' Pub", "381fb1ba-20a0-45fd-9bcb-fd5922439d05"),
@@ -41,7 +41,7 @@ pub struct FixedAge {
     /// The prefix of that name, such as `Ann's`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub user_name: String,
-    /// Its description.
+    /// The instance's description.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// Its instance, a UUID; empty for any.
@@ -63,7 +63,8 @@ impl Ages {
         Ok(())
     }
 
-    /// Replaces the shard's own ages with those of an imported shard. Ages that it lacks stay.
+    /// Replaces the shard's own ages with those of an imported shard. Ages that the imported shard
+    /// lacks are kept.
     fn adopt(&mut self, own: &OwnAges) {
         if let Some(city) = &own.city {
             self.city = FixedAge::of(city.clone());
@@ -100,8 +101,8 @@ impl Ages {
 }
 
 impl ShardConfig {
-    /// The text of a configuration with the own ages of an imported shard. All other settings stay
-    /// as they are, with comments.
+    /// The text of a configuration, changed to contain an imported shard's own ages. All other
+    /// settings and their comments are kept.
     pub fn adopt_ages(text: &str, own: &OwnAges) -> Result<String, ConfigError> {
         let mut config = Self::from_text(text)?;
         config.ages.adopt(own);
@@ -114,7 +115,7 @@ impl ShardConfig {
 }
 
 impl FixedAge {
-    /// The neighbourhoods by default.
+    /// The default: the neighbourhoods.
     pub(super) fn neighbourhood() -> Self {
         Self::of(StaticAge { names: VaultConfig::default().neighbourhood, instance: None })
     }
@@ -141,7 +142,7 @@ impl FixedAge {
         if self.filename.is_empty() {
             return Err(SettingError::NoFilename);
         }
-        // Names on clients with Windows.
+        // Windows, which clients run on, does not allow these characters in filenames.
         if self.filename.contains(['/', '\\', ':', '*', '?', '"', '<', '>', '|']) {
             return Err(SettingError::NotAFilename(self.filename.clone()));
         }

@@ -11,10 +11,10 @@ use crate::config::{ConfigError, SettingError, is_host};
 /// The maximum length of a name on the bus.
 const MAX_NAME: usize = 32;
 
-/// The longest hold. A process that cannot reach the database for longer ends.
+/// The maximum hold time. A process that cannot reach the database for longer than this ends.
 const MAX_HOLD: u32 = 30;
 
-/// What a process of a shard does.
+/// A role of a process in a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -56,7 +56,7 @@ impl Cluster {
         }
     }
 
-    /// The files for the bus in a shard's directory: the key and the certificates.
+    /// The bus files in a shard's directory: the key and the certificates.
     pub(in crate::uru) fn files(&self, folder: &Path) -> [Option<PathBuf>; 2] {
         [&self.bus_key, &self.bus_ca]
             .map(|file| Some(folder.join(file)).filter(|_| !file.as_os_str().is_empty()))
@@ -90,13 +90,14 @@ impl Cluster {
     }
 }
 
-/// Whether a text can be part of a subject on the bus.
+/// Whether a text can be part of a bus subject.
 pub(in crate::uru) fn is_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=MAX_NAME).contains(&text.len()) && text.bytes().all(is_plain)
 }
 
-/// The name of a process that is named after its machine: the host name up to the first dot.
+/// The default name of a process, which is named after its machine: the host name up to the first
+/// dot.
 fn name_of_host(host: &str) -> String {
     let label = host.split('.').next().unwrap_or_default();
     let plain = label.chars().map(|c| match c.to_ascii_lowercase() {
@@ -110,7 +111,8 @@ fn name_of_host(host: &str) -> String {
     }
 }
 
-/// Whether a text is the address of a bus server, encrypted unless it is on this machine.
+/// Whether a text is a valid address of a bus server. The address must call for encryption unless
+/// the server is on this machine.
 fn is_bus(text: &str) -> bool {
     let Some((scheme, address)) = text.split_once("://") else { return false };
     let Some((host, port)) = address.rsplit_once(':') else { return false };

@@ -1,5 +1,5 @@
-//! The settings that all processes of a shard share. Nodes take them from their leader, so that they
-//! cannot differ.
+//! The settings that all processes of a shard share. Nodes take them from their leader, so that the
+//! settings cannot differ.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 use super::ShardConfig;
 use crate::config::{ConfigError, ServerConfig as _, toml_value};
 
-/// The shared settings and sections. All others concern one process, or only the leader.
+/// The shared settings and sections. All others concern one process or only the leader.
 const COMMON: [&str; 6] = ["encryption", "build", "any_build", "auth", "game", "games"];
 /// The maximum number of differences to describe.
 const MAX_SHOWN: usize = 8;
@@ -18,13 +18,13 @@ const MAX_SHOWN: usize = 8;
 #[derive(Clone, Debug)]
 pub(in crate::uru) struct Settings(Arc<Mutex<Arc<ShardConfig>>>);
 
-/// Why the settings of a leader cannot be used.
+/// Why a leader's settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::uru) enum SettingsError {
-    /// They cannot be read, or have values that this version does not know.
+    /// The settings cannot be read, or they have values that this version does not know.
     #[error(transparent)]
     Unreadable(#[from] serde_json::Error),
-    /// A value is refused.
+    /// A setting's value is invalid.
     #[error(transparent)]
     Refused(#[from] ConfigError),
 }
@@ -35,24 +35,24 @@ pub(in crate::uru) struct Differences(Vec<Difference>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Difference {
-    /// With the section.
+    /// The setting's name, with its section.
     name: String,
     here: String,
     leaders: String,
 }
 
 impl Settings {
-    /// The settings of a process's own configuration.
+    /// The settings in a process's own configuration.
     pub(in crate::uru) fn new(config: ShardConfig) -> Self {
         Self(Arc::new(Mutex::new(config.into())))
     }
 
-    /// The settings as they are now.
+    /// The current settings.
     pub(in crate::uru) fn current(&self) -> Arc<ShardConfig> {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes a leader's settings. Connections and ages that exist keep the old ones.
+    /// Takes over a leader's settings. Existing connections and ages keep the old settings.
     pub(in crate::uru) fn take(&self, leaders: &str) -> Result<Differences, SettingsError> {
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (config, differences) = current.with_common(leaders)?;
@@ -66,14 +66,14 @@ impl Settings {
 impl ShardConfig {
     /// The settings that all processes of the shard share, as JSON.
     pub(in crate::uru) fn common(&self) -> String {
-        // These settings have string keys and no errors of their own.
+        // This cannot fail: these settings have string keys and can all be serialised.
         let mut all = serde_json::to_value(self).unwrap_or_default();
         let common = COMMON.map(|name| (name.to_owned(), all[name].take()));
         Json::Object(common.into_iter().collect()).to_string()
     }
 
-    /// This configuration with a leader's shared settings, and those that differ. Settings that only
-    /// other versions know are left out.
+    /// This configuration with a leader's shared settings, and the settings that differ. Settings
+    /// that only other versions know are left out.
     pub(in crate::uru) fn with_common(
         &self,
         leaders: &str,
@@ -158,7 +158,7 @@ mod tests {
         let now = settings.current();
         assert_eq!((now.build, now.encryption()), (7, Encryption::OpenUruPlain));
         assert_eq!((now.patience().as_secs(), now.games.heek), (4, true));
-        // Those of one process stay.
+        // The settings that concern one process are not changed.
         let default = ShardConfig::default();
         assert_eq!((&now.welcome, &now.limits), (&default.welcome, &default.limits));
         assert_eq!(now.cluster.node, "a");
@@ -171,7 +171,7 @@ mod tests {
         let newer = r#"{"build": 7, "new": 1, "auth": {"new": {"x": []}, "strict_chunks": true}}"#;
         assert_eq!(settings.take(newer).unwrap().0.len(), 2);
         assert!(settings.current().auth.strict_chunks);
-        // Of values that cannot be used, none is taken.
+        // If any value cannot be used, none is taken over.
         for wrong in [
             "",
             "[]",

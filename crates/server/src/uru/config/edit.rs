@@ -1,4 +1,5 @@
-//! Changes single settings of a written configuration, and keeps the rest of the file as it is.
+//! Changes individual settings in an existing configuration file and leaves the rest of the file as
+//! it is.
 
 use std::fs;
 use std::io;
@@ -15,8 +16,9 @@ use crate::folder::{reason, write_secret};
 /// the value.
 pub(super) type Change<'c> = (&'c str, &'c str, Json);
 
-/// Changes a setting in a shard's directory, in a section, or before all sections if that is empty.
-/// The new file replaces the old one atomically. Does nothing if there is no file.
+/// Changes a setting in the configuration in a shard's directory. The setting is in the given
+/// section or, if that is empty, before all sections. The new file replaces the old one atomically.
+/// Does nothing if there is no file.
 pub(in crate::uru) fn edit(
     folder: &Path,
     section: &str,
@@ -37,14 +39,14 @@ pub(in crate::uru) fn edit(
     fs::rename(&temporary, &file).map_err(failed)
 }
 
-/// The text of a configuration with settings changed or added. Everything else stays as it is, with
-/// comments. A setting can have any form: several lines, a section, an inline table.
+/// The text of a configuration with settings changed or added. Everything else, including comments,
+/// stays as it is. A setting can have any form: several lines, a section, an inline table.
 pub(super) fn changed(text: &str, changes: &[Change<'_>]) -> Result<String, ConfigError> {
     let before = ShardConfig::from_text(text)?;
     let mut wanted = serde_json::to_value(before).unwrap_or_default();
     // The text is valid TOML, so this fails only if the two parsers disagree.
     let mut document: DocumentMut = text.parse().map_err(|_| cannot_change("the settings"))?;
-    // In a file of comments alone, they would end up after the new settings.
+    // In a file that has only comments, the comments would end up after the new settings.
     let comments = match document.is_empty() {
         true => core::mem::take(&mut document).to_string(),
         false => String::new(),

@@ -31,7 +31,7 @@ pub(super) use edit::edit;
 use addresses::listen_address;
 use settings::settings;
 
-/// The name of the configuration in a shard's directory.
+/// The name of the configuration file in a shard's directory.
 pub const CONFIG: &str = "shard.toml";
 
 /// The SQLite database in a shard's directory.
@@ -229,7 +229,7 @@ settings! {
         /// the vault, cannot reach the database. An age whose process fails together with this one
         /// starts elsewhere only after this time.
         hold_seconds: u32 = 30,
-        /// A file with the seed of this process' nkey for the bus. Empty for none.
+        /// A file with the seed of this process's nkey for the bus. Empty for none.
         #[serde(serialize_with = "path_text")]
         bus_key: PathBuf = PathBuf::new(),
         /// A file with the certificates of the authorities that certify the bus. Empty for the
@@ -239,7 +239,7 @@ settings! {
     }
 }
 
-/// Whether connections are encrypted. Those to the file service never are.
+/// Whether connections are encrypted. Connections to the file service never are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EncryptionPolicy {
@@ -272,7 +272,7 @@ impl ShardConfig {
         Self::from_text(text)
     }
 
-    /// Which encryption the services require of clients.
+    /// The encryption that the services require from clients.
     #[must_use]
     pub fn encryption(&self) -> Encryption {
         match self.encryption {
@@ -305,7 +305,7 @@ impl ShardConfig {
         vault
     }
 
-    /// The rules inside ages.
+    /// The rules within ages.
     #[must_use]
     pub fn age(&self) -> AgeConfig {
         let Game { refuse_full, relevance, directed_anywhere, console_commands, .. } = &self.game;
@@ -344,7 +344,7 @@ impl ShardConfig {
         Duration::from_secs(self.auth.reconnect_seconds.into())
     }
 
-    /// How many connections are accepted.
+    /// The maximum number of connections.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
         let Limits { connections, connections_per_address, .. } = self.limits;
@@ -469,7 +469,7 @@ mod tests {
         assert_eq!(config.encryption(), Encryption::Require);
         config.encryption = EncryptionPolicy::AllowPlain;
         assert_eq!(config.encryption(), Encryption::AllowPlain);
-        // The clients of a proxy on this machine can be anywhere.
+        // The clients of a proxy on this machine can be on any machine.
         let trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
         let config = ShardConfig { trusted_proxies, ..ShardConfig::default() };
         assert_eq!(config.encryption(), Encryption::Require);

@@ -1,8 +1,9 @@
-//! Declares settings once: their documentation is also the comment above them in `shard.toml`.
+//! Declares settings in one place: their documentation is also the comment above them in
+//! `shard.toml`.
 
 /// Declares the sections of a configuration with the defaults of their settings, and the template
 /// of the file that the first start writes: see [`ServerConfig::TEMPLATE`]. Fields in the second
-/// braces are sections themselves.
+/// pair of braces are themselves sections.
 ///
 /// [`ServerConfig::TEMPLATE`]: crate::config::ServerConfig::TEMPLATE
 macro_rules! settings {

@@ -30,7 +30,7 @@ pub struct Library {
     groups: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Group>>>>,
 }
 
-/// A directory that cannot be opened or created.
+/// The error for a directory that cannot be opened or created.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {}", reason(error))]
 pub struct LibraryError {
@@ -45,7 +45,7 @@ enum Source {
 }
 
 impl Library {
-    /// Opens a directory of files, and a cache directory for packed ones. Both are created if they
+    /// Opens a directory of files, and a cache directory for packed files. Both are created if they
     /// are missing.
     pub fn open(root: &Path, cache: &Path) -> Result<Self, LibraryError> {
         let made = |path: &Path| {
@@ -57,8 +57,8 @@ impl Library {
         Ok(Self { root, packed: Packed::new(cache), groups: Mutex::default() })
     }
 
-    /// The manifest of a group. It is rebuilt when files have changed; further requests wait for
-    /// that. Fails with `NotFound` for an unknown group or an invalid name.
+    /// The manifest of a group. It is rebuilt if files have changed; further requests wait until
+    /// that is done. Fails with `NotFound` for an unknown group or an invalid name.
     pub(super) async fn manifest(
         self: &Arc<Self>,
         group: &str,

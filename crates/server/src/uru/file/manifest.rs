@@ -18,9 +18,9 @@ use super::packed::{Packed, Sum, Summed};
 #[derive(Debug, Default)]
 pub(super) struct Group {
     manifest: Option<Arc<Manifest<'static>>>,
-    /// The stamp of the list when the manifest was read.
+    /// The stamp that the list file had when the manifest was read.
     list: Option<Stamp>,
-    /// The files of a directory, by relative path.
+    /// The files in a directory, by relative path.
     files: Files,
 }
 
@@ -43,8 +43,8 @@ impl Stamp {
     }
 }
 
-/// The maximum depth of directories, and the maximum number of files in a manifest: a reply holds
-/// about a million UTF-16 units, and an entry needs at least a hundred.
+/// The maximum depth of directories, and the maximum number of files in a manifest: a reply has
+/// room for about a million UTF-16 units, and an entry needs at least a hundred.
 const DEEPEST: usize = 16;
 const MAX_FILES: usize = 10_000;
 
@@ -66,7 +66,7 @@ pub(super) fn listed(group: &mut Group, file: &Path) -> io::Result<Arc<Manifest<
     Ok(manifest)
 }
 
-/// The manifest of a folder: all files in it, with relative names. Hidden files, and files that
+/// The manifest of a directory: all files in it, with relative names. Hidden files, and files that
 /// clients could not request, are left out. Fails with `InvalidData` if there are too many files.
 pub(super) fn of_folder(
     group: &mut Group,
@@ -148,7 +148,7 @@ fn find_files(
         let is_fine = name
             .to_str()
             .is_some_and(|name| SafePath::parse_str(name, PathRules::DOWNLOAD).is_ok());
-        // Links are left out because they can lead anywhere.
+        // Symbolic links are left out because they can lead anywhere.
         let kind = entry.file_type()?;
         if !is_fine {
             continue;
@@ -209,7 +209,7 @@ mod tests {
         let changed = library.manifest("External").await.unwrap();
         assert_ne!(changed.0, manifest.0);
 
-        // Another run reuses the digests and packs files that are missing from the cache.
+        // The next run reuses the digests, and packs files that are missing from the cache.
         let target = cache.join("External/dat/a.prp.gz");
         let packed = fs::metadata(&target).unwrap().modified().unwrap();
         let library = Arc::new(Library::open(&root, &cache).unwrap());

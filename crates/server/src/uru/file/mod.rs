@@ -29,9 +29,9 @@ pub use library::{Library, LibraryError};
 
 use super::sent;
 
-/// Bytes of a file in one reply.
+/// The number of bytes of a file in one reply.
 const CHUNK: usize = 32 << 10;
-/// How many chunks are read and queued at a time.
+/// The number of chunks that are read and queued at a time.
 const CHUNKS: usize = 4;
 /// The maximum number of queued downloads on a connection. Clients request one at a time.
 const MAX_WAITING: usize = 64;
@@ -127,7 +127,7 @@ impl FileService {
         };
         let Download { trans_id, reader_id, total: total_file_size, .. } = download;
         let result = NetError::Success;
-        // An empty file gets one empty chunk.
+        // An empty file is sent as one empty chunk.
         let empty: [&[u8]; 1] = [&[]];
         let chunks =
             bytes.chunks(CHUNK).chain(empty.into_iter().take(usize::from(bytes.is_empty())));

@@ -22,7 +22,7 @@ pub(super) struct Sum {
     pub(super) size: u32,
 }
 
-/// A file, and its packed form if that is smaller.
+/// A file, and its packed form if the packed form is smaller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Summed {
     pub(super) plain: Sum,
@@ -69,7 +69,7 @@ impl Packed {
         })
     }
 
-    /// Loads a group's saved state; the default if there is none.
+    /// Loads a group's saved state; returns the default if there is none.
     pub(super) fn kept<T: DeserializeOwned + Default>(&self, group: &str) -> T {
         let kept = fs::read(self.index(group));
         kept.ok().and_then(|kept| serde_json::from_slice(&kept).ok()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Players by number and by the auth session that they belong to.
+//! Players by number and by the auth session to which they belong.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -117,7 +117,7 @@ mod tests {
         }
     }
 
-    /// However many players there are, only those of the session are examined.
+    /// No matter how many players there are, only those of the session are examined.
     #[test]
     fn other_sessions_are_not_examined() {
         let mut players = BySession::default();

@@ -29,7 +29,7 @@ pub(super) enum Command {
         /// Held until the message is handled.
         turn: OwnedSemaphorePermit,
     },
-    /// The client is still connected.
+    /// Note that the client is still connected.
     Heard {
         player: u32,
     },

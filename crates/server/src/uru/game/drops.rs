@@ -5,19 +5,20 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The shortest interval between log lines that clients can cause at will.
+/// The minimum interval between log lines that clients can provoke at will.
 const EVERY: Duration = Duration::from_secs(60);
-/// Pairs of player and reason counted separately within that time. Others are counted together.
+/// The maximum number of pairs of player and reason that are counted separately within that time.
+/// Further pairs are counted together.
 const MAX: usize = 256;
 
 /// Messages dropped in the last minute. The first one for each player and reason is logged at once,
-/// and the number of others at the end of the minute.
+/// and the number of further ones at the end of the minute.
 #[derive(Debug, Default)]
 pub(super) struct Drops {
     since: Option<Instant>,
-    /// Further messages, by player and reason.
+    /// The numbers of further messages, by player and reason.
     followed: BTreeMap<(u32, &'static str), u64>,
-    /// Messages that are not counted separately.
+    /// The number of messages that are not counted separately.
     others: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The operator's files about ages: age files (`.age`) and descriptors of states (`.sdl`).
+//! The operator's files about ages: age files (`.age`) and state descriptors (`.sdl`).
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirEntry, Metadata};
@@ -100,8 +100,8 @@ impl AgeFiles {
         all
     }
 
-    /// Digests of all these files, by which processes find out whether they have the same. A file
-    /// counts as the same whether it is encrypted or not. Blocks.
+    /// Digests of all these files, by which processes find out whether they have the same files. A
+    /// file counts as the same whether it is encrypted or not. Blocks.
     pub(in crate::uru) fn digests(&self) -> FileDigests {
         // Age files are opened by name, so they can be symbolic links.
         let ages = stamps(&self.ages, "age", |entry| fs::metadata(entry.path()));
@@ -118,7 +118,7 @@ impl AgeFiles {
         for (place, stamps) in &found {
             for path in stamps.keys() {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
-                // What cannot be read is used by no age.
+                // No age uses a file that cannot be read.
                 let text = self.read(path).unwrap_or_default();
                 files.push((format!("{place}/{name}"), Sha256::digest(text).into()));
             }
@@ -147,7 +147,7 @@ impl AgeFiles {
     }
 }
 
-/// The files in a folder whose names have this extension.
+/// The files in a directory whose names have this extension.
 fn stamps(
     folder: &Path,
     extension: &str,
@@ -158,7 +158,7 @@ fn stamps(
         let entry = entry?;
         let path = entry.path();
         let is_meant = path.extension().is_some_and(|end| end.eq_ignore_ascii_case(extension));
-        // A file that is gone by now does not count.
+        // Ignore a file that is gone by now.
         let Ok(metadata) = about(&entry) else { continue };
         if is_meant && metadata.is_file() && metadata.len() <= LONGEST {
             stamps.insert(path, (metadata.len(), metadata.modified().ok()));

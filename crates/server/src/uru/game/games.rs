@@ -30,9 +30,9 @@ pub(in crate::uru) use super::registry::AgeFigures;
 
 /// How long a player may take to join an age after requesting it.
 pub(super) const FRESH: Duration = Duration::from_secs(60);
-/// How many times to retry a join that meets an ending age.
+/// The maximum number of attempts to join an age that keeps ending.
 const MAX_TRIES: usize = 3;
-/// The maximum number of queued commands for an age. Beyond that, connections wait.
+/// The maximum number of queued commands for an age. When the queue is full, connections wait.
 const MAX_COMMANDS: usize = 256;
 /// How often to look for marker games that nobody has any more.
 const CLEAN_UP_EVERY: Duration = Duration::from_secs(3_600);
@@ -52,11 +52,11 @@ pub(in crate::uru) struct Presence {
     front: Option<Arc<str>>,
 }
 
-/// Where a session's ages are.
+/// The place where a session's ages run.
 #[derive(Debug)]
 enum Ages {
     Here(Games),
-    /// The ages are in the process that leads the cluster.
+    /// The process that leads the cluster manages the ages.
     Elsewhere(Link),
 }
 
@@ -72,7 +72,7 @@ impl Presence {
         self
     }
 
-    /// Removes the player from all ages, because the session has another one now, or none.
+    /// Removes the player from all ages, because the session now has another player or none.
     pub(in crate::uru) fn changed(&self) {
         match &self.ages {
             Ages::Here(games) => {
@@ -127,7 +127,7 @@ impl Presence {
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        // Elsewhere, the end of the session does this.
+        // If the ages are elsewhere, the end of the session does this.
         if let Ages::Here(games) = &self.ages {
             games.0.tables().clients.remove(&self.auth);
             games.0.nodes().session_ended(self.auth);
@@ -143,11 +143,11 @@ pub(in crate::uru) struct RunningAge {
     pub(in crate::uru) filename: String,
     /// The instance.
     pub(in crate::uru) instance: Uuid,
-    /// The node that runs it; `None` for this process.
+    /// The node that runs the age; `None` for this process.
     pub(in crate::uru) node: Option<String>,
-    /// When it started.
+    /// When the age started.
     pub(in crate::uru) since: Instant,
-    /// The players in it, and when they came.
+    /// The players in the age, and when they arrived.
     pub(in crate::uru) players: Vec<(u32, Instant)>,
 }
 
@@ -176,11 +176,11 @@ pub(super) struct Membership {
     pub(super) player: u32,
     pub(super) serial: u64,
     pub(super) commands: mpsc::Sender<Command>,
-    /// The work that the player causes.
+    /// The work that the player has caused in the age.
     pub(super) effort: Arc<Effort>,
-    /// The right of this process to run the age.
+    /// This process's right to run the age.
     tenure: Option<Arc<Tenure>>,
-    /// When the age last said something to the client, if it has a tenure.
+    /// When the age last sent something to the client, if the age has a tenure.
     said: Option<Instant>,
 }
 
@@ -195,12 +195,12 @@ impl Membership {
         self.tenure.as_ref().map(|_| Instant::now())
     }
 
-    /// Notes that the age has said something to the client at this time.
+    /// Records that the age sent something to the client at this time.
     pub(super) fn spoke(&mut self, at: Option<Instant>) {
         self.said = at;
     }
 
-    /// Logs, for a connection that has ended, when the age last said something to the client.
+    /// After a connection has ended, logs when the age last sent something to the client.
     pub(super) fn log_last_word(&self) {
         if let (Some(tenure), Some(said)) = (&self.tenure, self.said) {
             tenure.log_last_word(self.player, said);
@@ -227,12 +227,12 @@ impl Games {
         self.0.figures()
     }
 
-    /// Bytes sent and received in messages between ages of different processes.
+    /// The number of bytes sent and received in messages between ages in different processes.
     pub(in crate::uru) fn routed_bytes(&self) -> [u64; 2] {
         self.0.routed_bytes()
     }
 
-    /// The ages of other processes, which this one leads.
+    /// The ages in other processes, which this process leads.
     pub(in crate::uru) fn nodes(&self) -> &NodeAges {
         self.0.nodes()
     }
@@ -246,7 +246,7 @@ impl Games {
         }
     }
 
-    /// Removes a player who has come to an age of another process.
+    /// Removes a player who has moved to an age in another process.
     pub(in crate::uru) fn remove_player(&self, player: u32) {
         if let Some((age, serial)) = self.0.membership(player) {
             // Sending fails if the age has ended.
@@ -254,7 +254,7 @@ impl Games {
         }
     }
 
-    /// The running ages, by filename, with those of other processes that this one leads.
+    /// The running ages, by filename, including those in other processes that this one leads.
     pub(in crate::uru) fn running(&self) -> Vec<RunningAge> {
         let tables = self.0.tables();
         let age = |(number, host): (&u32, &Running)| {
@@ -325,7 +325,7 @@ impl Games {
         for (number, host) in hosts {
             players += tables.present.iter().filter(|(_, at)| at.number == *number).count();
             let (commands, packet) = (host.commands.clone(), packet.clone());
-            // Waits for a busy age. Sending fails if the age has ended.
+            // This waits if the age is busy. It fails if the age has ended.
             tokio::spawn(async move { commands.send(Command::DeliverToAll { packet }).await });
         }
         drop(tables);
@@ -341,7 +341,7 @@ impl Games {
         found: AgeFound,
     ) -> Result<(), NetError> {
         let Some(identity) = age_states::player_of(self.0.vault(), auth).await? else {
-            // The age for choosing a player has no game server.
+            // The age in which players are chosen has no game server.
             return Ok(());
         };
         let record = AgeRecord { age: found.age, instance: found.instance };
@@ -363,7 +363,7 @@ impl Games {
 
     /// Removes an auth session's player from all ages.
     fn auth_ended(&self, auth: u64) {
-        // Without a runtime, all ages have ended.
+        // If there is no runtime, all ages have ended.
         let Ok(runtime) = Handle::try_current() else { return };
         let mut tables = self.0.tables();
         tables.expected.remove_session(auth);
@@ -378,10 +378,11 @@ impl Games {
         }
     }
 
-    /// Lets a player into an age that it requested on its auth connection. The request must come
-    /// from the same address and allows one join, so that nobody who knows the account can take the
-    /// player's place. `place` is set before the age is asked, so that a connection that ends
-    /// meanwhile can still leave. On an error, which is the reply's result, it is `None`.
+    /// Lets a player into an age that it requested on its auth connection. The request must have
+    /// come from the same address, and it allows one join, so that nobody who knows the account can
+    /// take the player's place. `place` is set before the age is asked, so that a connection that
+    /// ends in the meantime can still leave. If this returns an error, which is the reply's result,
+    /// `place` is `None`.
     pub(super) async fn join(
         &self,
         number: u32,
@@ -399,7 +400,7 @@ impl Games {
                 return Err(NetError::AgeNotFound);
             }
             let expected = tables.expected.get(player).ok_or(NetError::PlayerNotFound)?;
-            // A client may use IPv4 for one service and IPv6 for the other.
+            // A client may use IPv4 for one service and IPv6 for another.
             let comes_from_there =
                 expected.address == address || expected.address.is_ipv4() != address.is_ipv4();
             if expected.identity.account != account || !comes_from_there {
@@ -449,7 +450,7 @@ impl Games {
         Err(NetError::AgeNotFound)
     }
 
-    /// The running age with this number. It is started if necessary.
+    /// The running age with this number. Starts the age if necessary.
     fn host(&self, number: u32, place: &AgeRef) -> Result<(u64, mpsc::Sender<Command>), NetError> {
         let mut tables = self.0.tables();
         if tables.is_closed {

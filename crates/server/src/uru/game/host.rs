@@ -22,7 +22,7 @@ use super::registry::{AgeRef, Registry, Work};
 use super::small_games::SmallGames;
 use super::state_writer::{News, StateWriter};
 
-/// The shortest interval between log lines that clients can cause at will.
+/// The minimum interval between log lines that clients can provoke at will.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 /// The maximum number of commands handled before checking the clock and the vault.
 const MAX_AT_ONCE: usize = 64;
@@ -42,7 +42,7 @@ pub(super) struct Host {
     crowded: LogLimiter,
     /// The number of game messages that were sent.
     game_deliveries: u64,
-    /// The work that the metrics already include.
+    /// The amount of work that the metrics already include.
     counted: Work,
     is_over: bool,
 }
@@ -56,7 +56,7 @@ struct Member {
 }
 
 impl Host {
-    /// Runs an age until it ends. Returns how many states could not be written.
+    /// Runs an age until it ends. Returns the number of states that could not be written.
     pub(super) async fn open(
         registry: Registry,
         number: u32,
@@ -74,7 +74,7 @@ impl Host {
         };
         registry.over(number, serial);
         registry.ended(&ended);
-        // Players who tried to join meanwhile try again with a new host.
+        // Players who tried to join in the meantime try again with a new host.
         inbox.close();
         while let Some(command) = inbox.recv().await {
             if let Command::Join(arrival) = command {
@@ -196,7 +196,7 @@ impl Host {
         self.disconnect_all(LAPSED);
         self.dropped.report(&self.place.name);
         let (name, number) = (&self.place.name, self.number);
-        // The reason why this process's time is over is logged once, for all ages.
+        // The reason why this process's tenures are over is logged once for all ages.
         tracing::warn!(
             name,
             number,
@@ -264,7 +264,7 @@ impl Host {
         let Arrival { player, serial, auth, outbox, effort, reply } = arrival;
         let (id, is_admin) = (player.id, player.is_admin);
         let now = self.now();
-        // A player who joins again has lost the first connection.
+        // A player who joins again has lost the earlier connection.
         if let Some(before) = self.members.remove(&id) {
             before.outbox.close("the player has joined again");
             self.instance.leave(now, id);
@@ -318,7 +318,7 @@ impl Host {
         }
     }
 
-    /// Sends all messages of the age, and handles all its events.
+    /// Sends all of the age's messages and handles all of its events.
     fn settle(&mut self) {
         loop {
             let outbox_of = |player| self.members.get(&player).map(|member| &*member.outbox);
@@ -344,7 +344,7 @@ impl Host {
         }
     }
 
-    /// Adds what was done since the last time to the metrics.
+    /// Adds the work done since the last call to the metrics.
     fn count(&mut self) {
         let counts = self.instance.counts();
         let messages = counts.received + counts.game_manager;
@@ -355,7 +355,7 @@ impl Host {
         }
     }
 
-    /// Handles a refused message of a game.
+    /// Handles a message that the game manager refused.
     fn refused(&mut self, player: u32, why: &Refused) {
         if why.class.is_counted() {
             self.instance.count_malformed(self.now(), player);
@@ -405,7 +405,7 @@ impl Host {
 }
 
 impl Drop for Host {
-    /// Closes all connections, after a panic too.
+    /// Closes all connections, even after a panic.
     fn drop(&mut self) {
         self.members.values().for_each(|member| member.outbox.close("the age has ended"));
         self.registry.over(self.number, self.serial);

@@ -3,8 +3,8 @@
 //! Each running age has its own task ([`host`]), which owns a state machine of
 //! [`worldwire_uru::age`]. It starts when the first player joins and ends when the age has been
 //! empty for as long as its age file says. Connections send it their clients' messages and wait
-//! when it is busy. It sends messages back through a bounded queue ([`outbox`]) and never waits for
-//! a connection.
+//! while it is busy. It sends messages back through a bounded queue ([`outbox`]) and never waits
+//! for a connection.
 //!
 //! Players who send too much, or cause too much work, are slowed down ([`pace`]). Messages that an
 //! age drops are logged by player and reason ([`drops`]).
@@ -13,16 +13,16 @@
 //! the age on an auth connection from the same address within the last minute, and those who were
 //! in it.
 //!
-//! Each age also has a manager of small games ([`small_games`]), to which `GameMgrMsg`s go. Its
-//! messages share the queue, the bounds and the order of the age's own.
+//! Each age also has a manager for small games ([`small_games`]), which handles `GameMgrMsg`s. The
+//! manager's messages share the queue, the bounds and the order of the age's own messages.
 //!
 //! If the vault is in another process, that process chooses the node that runs an age, and may
-//! choose another one later. [`node`] carries out its orders. A node's ages and game connections
-//! send nothing more once their [tenure](super::cluster::Tenure) is over.
+//! choose another one later. [`node`] carries out its orders. Once their
+//! [tenure](super::cluster::Tenure) is over, a node's ages and game connections send nothing more.
 //!
 //! Persistent states are in the vault ([`age_states`](super::vault::age_states)). Changes are
-//! written in batches, a moment later; failed writes are retried ([`state_writer`]). An operator
-//! can remove the states of an empty age
+//! written in batches after a short delay; failed writes are retried ([`state_writer`]). An
+//! operator can remove the states of an empty age
 //! ([`Vault::clear_states`](super::vault::Vault::clear_states)).
 
 mod announcement;
@@ -70,9 +70,9 @@ use pace::{Effort, Pace};
 
 /// Why a connection ends when its age's tenure is over.
 const LAPSED: &str = "another process may be running this age by now";
-/// How many bytes are handed to the connection at once.
+/// The number of bytes that are handed to the connection at once.
 const PORTION: usize = 64 << 10;
-/// How often an age learns that a silent client is still connected.
+/// How often an age learns that a client that sends only pings is still connected.
 const HEARD_EVERY: Duration = Duration::from_secs(10);
 
 /// A game connection.
@@ -106,7 +106,7 @@ impl GameService {
             (ClientMessage::PingRequest(_), Some(membership)) => {
                 if self.heard.elapsed() >= HEARD_EVERY {
                     self.heard = Instant::now();
-                    // A busy age can do without this.
+                    // If the age is busy, it can do without this.
                     let _ =
                         membership.commands.try_send(Command::Heard { player: membership.player });
                 }
@@ -188,7 +188,7 @@ impl GameService {
 
     /// Sends some of the queued messages.
     pub(super) fn room(&mut self, sender: &mut Sender) -> Flow {
-        // Otherwise what waits here could contradict what another process has sent.
+        // Otherwise, queued messages could contradict those that another process has sent.
         self.notice()?;
         self.outbox.take(PORTION, &mut self.taken);
         for packet in self.taken.drain(..) {
@@ -213,7 +213,7 @@ impl GameService {
     }
 }
 
-/// Waits until the age may be sent another message of this size. `None` if the age has ended.
+/// Waits until another message of this size may be sent to the age. `None` if the age has ended.
 async fn turn(pace: &mut Pace, size: usize, effort: &Effort) -> Option<OwnedSemaphorePermit> {
     let wait = pace.wait(size, effort);
     if !wait.is_zero() {

@@ -1,4 +1,4 @@
-//! A node's end of the cluster: carries out what the leader orders for the ages here, and reports
+//! The node's side of the cluster: carries out the leader's orders for the ages here, and reports
 //! what happens in them.
 
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::uru::vault::age_states::{AgeRecord, Owner, PlayerIdentity};
 
 /// How often to check whether the node is being drained.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How often every age is reported, in checks.
+/// The number of checks after which every age is reported again.
 const REPORT_EVERY: u32 = 10;
-/// How often, in checks, the leader learns which marker games run here. This must be much shorter
-/// than the day after which the leader removes unused games.
+/// The number of checks after which the leader is told again which marker games run here. This must
+/// take much less time than the day after which the leader removes unused games.
 const KEEP_EVERY: u32 = 600;
-/// How long to remember which tenures have ended. Later orders for the same ages have other fences.
+/// How long to remember ended tenures. Later orders for the same ages have other fences.
 const REMEMBER: Duration = Duration::from_secs(60);
 
 impl Games {
@@ -61,14 +61,14 @@ impl Games {
                     }
                 }
             }
-            // With a maximum of 0, the leader places no ages here.
+            // If the maximum is 0, the leader places no ages here.
             info.max_players = if *draining.borrow() { 0 } else { max_players };
             report_info(&link, &info, &mut reported);
         }
     }
 
-    /// Exchanges messages with ages of other processes, until the task is aborted. `process` is the
-    /// random number of this process.
+    /// Exchanges messages with ages in other processes until the task is aborted. `process` is this
+    /// process's random number.
     pub(in crate::uru) fn route_over(
         &self,
         bus: Arc<dyn Bus>,
@@ -118,7 +118,8 @@ impl Games {
             return false;
         }
         let tenure = match tables.tenures.get(&number) {
-            // A delayed order. The leader knows, or will learn, that this placement has ended.
+            // This is a delayed order. The leader knows, or will learn, that this placement has
+            // ended.
             Some(held) if held.tenure.fence > fence => return false,
             Some(held) if held.tenure.fence == fence && held.tenure.is_over() => return false,
             Some(held) if held.tenure.fence == fence => Arc::clone(&held.tenure),
@@ -165,7 +166,7 @@ impl Games {
         }
     }
 
-    /// Reports everything to a leader that does not know everything yet.
+    /// Reports everything to a leader that does not know it yet.
     fn report_all(&self, link: &Link) {
         let mut tables = self.registry().tables();
         let now = Instant::now();
@@ -201,7 +202,8 @@ impl Games {
         }
     }
 
-    /// Ends all ages without saving, and forgets their fences: the vault may give them out again.
+    /// Ends all ages without saving, and forgets their fences, because the vault may assign them
+    /// again.
     fn forget_ages(&self) {
         let mut tables = self.registry().tables();
         let numbers: Vec<_> = tables.tenures.keys().copied().collect();
@@ -224,7 +226,7 @@ impl Games {
     }
 }
 
-/// Reports what the node is, unless the leader knows it.
+/// Reports the node's properties unless the leader already knows them.
 fn report_info(link: &Link, info: &NodeInfo, reported: &mut Option<NodeInfo>) {
     if link.is_member() && reported.as_ref() != Some(info) {
         *reported = Some(info.clone());
@@ -243,7 +245,7 @@ fn end_age(tables: &mut Tables, number: u32) {
     }
 }
 
-/// Sends a command, later if the age is busy.
+/// Sends a command; if the age is busy, sends it later.
 fn send(commands: &mpsc::Sender<Command>, command: Command) {
     let commands = commands.clone();
     // Sending fails if the age has ended.
@@ -252,7 +254,7 @@ fn send(commands: &mpsc::Sender<Command>, command: Command) {
 
 impl Registry {
     /// Gives back an age that has ended, so that another process may run it. If a player is about
-    /// to join it, this process keeps it.
+    /// to join the age, this process keeps it.
     pub(super) fn ended(&self, place: &AgeRef) {
         let (Some(tenure), Some(link)) = (&place.tenure, self.vault().link()) else { return };
         let (number, fence) = (tenure.number, tenure.fence);
@@ -477,7 +479,8 @@ mod tests {
         sleep(Duration::from_millis(501)).await;
         assert!(ann.takes_nothing());
         ann.is_closed().await;
-        // A player who was expected cannot start the age again, whichever leader is found later.
+        // A player who was expected cannot start the age again, no matter which leader is found
+        // later.
         cluster.leader = LocalLeader::start(&cluster.bus, "shard", 2).await;
         cluster.hears(|it| *it == AgeReport::Ended { number: NUMBER, fence: 5 }).await;
         assert_eq!(cluster.join(BOB).await.err(), Some(NetError::AgeNotFound));
@@ -525,7 +528,7 @@ mod tests {
         cluster.joined(BOB, 5).await;
     }
 
-    /// The restored database gives out the same fences again.
+    /// The restored database assigns the same fences again.
     #[tokio::test(start_paused = true)]
     async fn ages_start_afresh_after_a_restore_of_the_database() {
         let mut cluster = Cluster::start().await;
@@ -542,7 +545,7 @@ mod tests {
         cluster.expected(BOB, 4).await;
     }
 
-    /// If the leader did not know these games, it could remove them.
+    /// If the leader did not know of these games, it could remove them.
     #[tokio::test(start_paused = true)]
     async fn the_leader_learns_which_marker_games_run() {
         let mut cluster = Cluster::start().await;

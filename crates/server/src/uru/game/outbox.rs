@@ -9,10 +9,10 @@ use worldwire_uru::age::{Instance, Packet, SendQueue};
 /// The maximum number of queued bytes; see [`SendQueue`]. A player who joins receives the states of
 /// the whole age at once.
 const MAX_WAITING: usize = 8 << 20;
-/// The maximum number of messages to take at once: a connection has room for 1,024.
+/// The maximum number of messages to take at once. A connection has room for 1,024.
 const MAX_TAKEN: usize = 256;
 
-/// Messages for a client. The age adds them without waiting, and the connection takes them as its
+/// Messages for a client. The age adds them without waiting, and the connection takes them as the
 /// client reads.
 ///
 /// ```
@@ -64,7 +64,7 @@ impl Outbox {
     }
 
     /// Adds a message. Returns false if there is no room for it because the client reads too
-    /// slowly. Its connection then ends.
+    /// slowly. The client's connection then ends.
     pub fn push(&self, packet: Packet) -> bool {
         let mut inner = self.inner();
         if inner.closed.is_some() {
@@ -88,7 +88,7 @@ impl Outbox {
     fn overflow(&self, mut inner: MutexGuard<'_, Inner>) {
         inner.closed = Some("the client reads too slowly");
         let queue = mem::replace(&mut inner.queue, SendQueue::new(0));
-        // The lock is not held while the messages are dropped.
+        // Do not hold the lock while the messages are dropped.
         drop(inner);
         drop(queue);
         self.news.notify_one();
@@ -100,8 +100,8 @@ impl Outbox {
         self.news.notify_one();
     }
 
-    /// Moves messages to `packets` until it has this many bytes or 256 messages, or the queue is
-    /// empty.
+    /// Moves messages to `packets` until `packets` has this many bytes or 256 messages, or the
+    /// queue is empty.
     pub fn take(&self, bytes: usize, packets: &mut Vec<Packet>) {
         let mut inner = self.inner();
         let mut taken = 0;
@@ -127,13 +127,13 @@ impl Outbox {
         inner.closed.filter(|_| inner.queue.is_empty())
     }
 
-    /// Waits until a message is added to the empty queue, or the connection must end. Cancel safe.
+    /// Waits until a message is added to the empty queue or the connection must end. Cancel safe.
     pub async fn news(&self) {
         self.news.notified().await;
     }
 }
 
-/// Queues all messages of an age for its members and returns the members without room.
+/// Queues all of an age's messages for its members. Returns the members whose queues have no room.
 pub fn hand_out<'o>(
     instance: &mut Instance,
     outbox_of: impl Fn(u32) -> Option<&'o Outbox>,
@@ -256,7 +256,7 @@ mod tests {
         }
     }
 
-    /// A flood causes one wakeup, whatever the number of messages.
+    /// A flood causes only one wakeup, no matter how many messages it has.
     #[tokio::test]
     async fn there_is_one_wakeup_until_the_queue_is_empty() {
         let (outbox, packet) = (Outbox::new(), packet());

@@ -1,7 +1,8 @@
 //! Rate limits for players in ages.
 //!
-//! A player who floods an age is the only one to wait: its connection stops reading until earlier
-//! messages are paid off by bytes, by number, and by the time that the age spent on them.
+//! If a player floods an age, only that player has to wait: its connection stops reading until
+//! earlier messages are paid off. Messages cost by their bytes, by their number, and by the time
+//! that the age spent on them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,13 +15,13 @@ use tokio::time::Instant;
 const MAX_UNDER_WAY: usize = 16;
 /// The sustained rate at which a player may send messages. Clients send a few dozen per second.
 const MESSAGES_PER_SECOND: u32 = 400;
-/// The burst before limits apply, as the time it takes to pay it off.
+/// The size of the burst before limits apply, as the time that it takes to pay it off.
 const CREDIT: Duration = Duration::from_secs(32);
-/// The sender's wait, as a multiple of the time that the age spent on the message.
+/// How long the sender waits, as a multiple of the time that the age spent on the message.
 const EFFORT: u32 = 10;
-/// Messages that take an age less time than this are free: measuring them would yield noise.
+/// Messages that take an age less time than this are free: measuring them would only yield noise.
 const LEAST_EFFORT: Duration = Duration::from_micros(200);
-/// The longest single wait: connections must notice when the shard stops.
+/// The maximum duration of a single wait, because connections must notice when the shard stops.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// The work that a player causes in an age, shared by the age and the connection.
@@ -38,7 +39,8 @@ impl Default for Effort {
 }
 
 impl Effort {
-    /// Waits until the age has few enough unhandled messages of the player.
+    /// Waits until the number of the player's messages that the age has not handled is below the
+    /// maximum.
     pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.turns).acquire_owned().await.ok()
     }
@@ -97,7 +99,7 @@ mod tests {
     async fn floods_are_slowed_down() {
         let effort = Effort::default();
         let mut pace = Pace::new(64 << 10);
-        // A client's largest burst.
+        // The largest burst that a client sends.
         for _ in 0..200 {
             assert!(pace.wait(10_000, &effort).is_zero());
         }
@@ -107,7 +109,7 @@ mod tests {
         }
         let rate = 1_000_000.0 / begun.elapsed().as_secs_f64();
         assert!((60_000.0..80_000.0).contains(&rate), "{rate}");
-        // After a silence, another burst is allowed.
+        // After a pause, another burst is allowed.
         tokio::time::sleep(CREDIT).await;
         assert!(pace.wait(10_000, &effort).is_zero());
     }

@@ -1,5 +1,5 @@
 //! The registry of running ages, of the players in them, and of those about to join. Running ages
-//! share it, to reach each other.
+//! share it so that they can reach each other.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
@@ -29,14 +29,14 @@ pub(super) struct Registry(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     vault: Vault,
-    /// The ages of other processes, which this one leads.
+    /// The ages in other processes, which this process leads.
     nodes: NodeAges,
     files: Arc<AgeFiles>,
     settings: Settings,
     game_ids: Arc<GameIds>,
     game_random: GameRandom,
     tables: Mutex<Tables>,
-    /// The way to ages of other processes.
+    /// The connection to ages in other processes.
     routes: OnceLock<Routes>,
     next: AtomicU64,
     messages: AtomicU64,
@@ -61,7 +61,7 @@ pub(in crate::uru) struct AgeFigures {
     pub(in crate::uru) refused: Vec<(&'static str, u64)>,
 }
 
-/// What ages have done.
+/// The amount of work that ages have done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::uru) struct Work {
     /// Messages received from clients.
@@ -71,7 +71,7 @@ pub(in crate::uru) struct Work {
 }
 
 impl Work {
-    /// What was done after `before`.
+    /// The work done since `before`.
     pub(super) fn since(self, before: Self) -> Self {
         Self {
             messages: self.messages.saturating_sub(before.messages),
@@ -83,7 +83,7 @@ impl Work {
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) hosts: HashMap<u32, Running>,
-    /// All numbers that the auth service has given to ages.
+    /// All numbers that the auth service has assigned to ages.
     pub(super) numbers: HashSet<u32>,
     /// The players who requested an age, by number.
     pub(super) expected: BySession<ExpectedPlayer>,
@@ -101,13 +101,13 @@ pub(super) struct Tables {
 /// The connection of a logged-in client.
 #[derive(Clone, Debug)]
 pub(in crate::uru) struct ClientInfo {
-    /// Its address.
+    /// The client's address.
     pub(in crate::uru) address: SocketAddr,
-    /// The node that it is connected to; `None` for this process.
+    /// The node to which it is connected; `None` for this process.
     pub(in crate::uru) front: Option<Arc<str>>,
     /// When it logged in.
     pub(in crate::uru) since: Instant,
-    /// Whether it is connected. Otherwise its session waits for it to reconnect.
+    /// Whether it is connected. Otherwise, its session waits for it to reconnect.
     pub(in crate::uru) is_connected: bool,
 }
 
@@ -141,23 +141,23 @@ pub(super) struct ExpectedPlayer {
     pub(super) since: Instant,
     /// The auth session.
     pub(super) auth: u64,
-    /// The address of its connection.
+    /// The address of the session's connection.
     pub(super) address: IpAddr,
     pub(super) identity: PlayerIdentity,
     pub(super) number: u32,
     pub(super) place: AgeRef,
 }
 
-/// The age that a number stands for.
+/// The age that a number identifies.
 #[derive(Clone, Debug)]
 pub(super) struct AgeRef {
     /// The age's filename.
     pub(super) name: String,
-    /// Its nodes; 0 for an age that is not in the vault.
+    /// The age's nodes; 0 for an age that is not in the vault.
     pub(super) record: AgeRecord,
-    /// The placement on whose behalf it writes.
+    /// The placement on whose behalf the age writes.
     pub(super) owner: Owner,
-    /// The right of this process to run it; `None` in the process with the vault.
+    /// This process's right to run the age; `None` in the process with the vault.
     pub(super) tenure: Option<Arc<Tenure>>,
 }
 
@@ -225,7 +225,7 @@ impl Registry {
         }))
     }
 
-    /// A number that no age or membership had before.
+    /// A number that no age or membership has had before.
     pub(super) fn next_serial(&self) -> u64 {
         self.0.next.fetch_add(1, Ordering::Relaxed)
     }
@@ -234,7 +234,7 @@ impl Registry {
         self.0.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on, messages also go to ages of other processes.
+    /// From now on, sends messages to ages in other processes, too.
     pub(super) fn route_over(&self, routes: Routes) {
         // This method is called only once.
         let _ = self.0.routes.set(routes);
@@ -257,7 +257,7 @@ impl Registry {
         self.0.settings.current().age()
     }
 
-    /// A manager for the games of one age. All share the counter of IDs.
+    /// A manager for the games of one age. All managers share the counter for IDs.
     pub(super) fn game_manager(&self) -> GameManager {
         let games = self.0.settings.current().games();
         GameManager::new(games, Arc::clone(&self.0.game_ids))
@@ -327,13 +327,13 @@ impl Registry {
         self.0.deliveries.fetch_add(work.deliveries, Ordering::Relaxed);
     }
 
-    /// Bytes in messages to and from ages of other processes.
+    /// The number of bytes in messages to and from ages in other processes.
     pub(super) fn routed_bytes(&self) -> [u64; 2] {
         self.0.routes.get().map(Routes::bytes).unwrap_or_default()
     }
 
-    /// Records where a player is. If the player was in another age, returns that age and the serial
-    /// number of the membership there.
+    /// Records the age that a player is in. If the player was in another age, returns that age and
+    /// the serial number of the membership there.
     pub(super) fn came(
         &self,
         player: u32,
@@ -351,7 +351,7 @@ impl Registry {
         elsewhere.map(|host| (host.commands.clone(), before.serial))
     }
 
-    /// Where a player is, and the serial number of the membership there.
+    /// The age that a player is in, and the serial number of the membership there.
     pub(super) fn membership(&self, player: u32) -> Option<(mpsc::Sender<Command>, u64)> {
         let tables = self.tables();
         let present = tables.present.get(player)?;
@@ -383,7 +383,7 @@ impl Registry {
             expected.number == present.number && expected.since > present.since
         });
         if self.vault().link().is_some() {
-            // The leader records it.
+            // The leader records this.
             if !is_coming_back {
                 let PresentPlayer { number, fence, .. } = present;
                 self.report(AgeReport::Departed { number, fence, player });
@@ -404,7 +404,8 @@ impl Registry {
         }
     }
 
-    /// Delivers a message to players in other ages, of this process and others. Busy ages miss it.
+    /// Delivers a message to players in other ages, in this process and in others. Busy ages miss
+    /// it.
     pub(super) fn route(&self, packet: &Packet, players: &[u32]) {
         self.deliver(packet, players);
         let Some(routes) = self.0.routes.get() else { return };
@@ -414,7 +415,7 @@ impl Registry {
         }
     }
 
-    /// Delivers a message to players in ages of this process. Busy ages miss it.
+    /// Delivers a message to players in ages in this process. Busy ages miss it.
     pub(super) fn deliver(&self, packet: &Packet, players: &[u32]) {
         let tables = self.tables();
         let mut ages: HashMap<u32, Vec<u32>> = HashMap::new();
@@ -431,7 +432,7 @@ impl Registry {
         }
     }
 
-    /// Delivers a message to all players in all other ages, of this process and others.
+    /// Delivers a message to all players in all other ages, in this process and in others.
     pub(super) fn route_to_all(&self, packet: &Packet, from: u32) {
         self.deliver_to_all(packet, Some(from));
         if let Some(routes) = self.0.routes.get() {
@@ -439,7 +440,7 @@ impl Registry {
         }
     }
 
-    /// Delivers a message to all players in all ages of this process but one. Busy ages miss it.
+    /// Delivers a message to all players in all ages in this process except one. Busy ages miss it.
     pub(super) fn deliver_to_all(&self, packet: &Packet, from: Option<u32>) {
         let tables = self.tables();
         for (_, host) in tables.hosts.iter().filter(|(number, _)| Some(**number) != from) {

@@ -1,7 +1,7 @@
 //! The small games in an age: the game manager of one instance.
 //!
-//! The age's task drives it like the age itself. The vault carries out marker games' requests
-//! in order, one batch at a time. The answers reach players only after the commit.
+//! The age's task drives the manager just as it drives the age itself. The vault carries out marker
+//! games' requests in order, one batch at a time. The answers reach players only after the commit.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -45,7 +45,7 @@ impl Default for GameRandom {
     /// The operating system's random numbers.
     fn default() -> Self {
         Self::new(|bytes| {
-            // Without random numbers, templates would get the same UUIDs, so panic.
+            // Without random numbers, several templates would get the same UUID, so panic.
             if let Err(error) = getrandom::fill(bytes) {
                 panic!("cannot get random numbers: {error}");
             }
@@ -105,7 +105,7 @@ impl SmallGames {
         self.manager.poll_timeout()
     }
 
-    /// The next message for a member, and its receiver.
+    /// The next message for a member, and the member.
     pub(super) fn poll_delivery(&mut self) -> Option<(u32, Packet)> {
         let GameDelivery { to, bytes } = self.manager.poll_delivery()?;
         Some((to, Packet::of_game(bytes)))
@@ -152,14 +152,14 @@ impl SmallGames {
         }
     }
 
-    /// Waits for the vault and passes its answers on. Cancel safe.
+    /// Waits for the vault and passes on its answers. Cancel safe.
     pub(super) async fn work(&mut self) {
         for (ticket, answer) in self.requests.work().await {
             self.manager.marker_answer(ticket, &answer);
         }
     }
 
-    /// Waits until the vault has carried out everything.
+    /// Waits until the vault has carried out all requests.
     pub(super) async fn finish(&mut self) {
         while !self.requests.is_idle() {
             self.work().await;
@@ -187,7 +187,8 @@ impl Requests {
         self.waiting.is_empty() && self.running.is_none()
     }
 
-    /// Waits for the answers to the next batch; forever, if there are no requests. Cancel safe.
+    /// Waits for the answers to the next batch; waits forever if there are no requests. Cancel
+    /// safe.
     async fn work(&mut self) -> Answers {
         if self.running.is_none() {
             if self.waiting.is_empty() {

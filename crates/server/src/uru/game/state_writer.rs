@@ -1,8 +1,9 @@
-//! Writes an age's states to the vault: the latest of each, one batch at a time.
+//! Writes an age's states to the vault: the latest version of each, one batch at a time.
 //!
-//! A session tells the age what others change. On a node, it also carries the age's requests, and
-//! ends when another process leads the cluster. It is then opened again, and what is stored is read
-//! again, because changes may have been missed.
+//! A session with the vault tells the age about changes that others make. On a node, the session
+//! also carries the age's requests, and it ends when another process becomes the leader of the
+//! cluster. It is then opened again, and the stored states are read again, because the age may have
+//! missed changes.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::{Future, pending};
@@ -24,7 +25,7 @@ use crate::uru::vault::{Connection, Notice, Notices, Vault};
 const BACK_OFF: Duration = Duration::from_secs(2);
 /// The number of recent states to remember, to distinguish them from others' changes.
 const MAX_KNOWN: usize = 4;
-/// How many times the last write is tried when the age ends.
+/// How many times to try the last write when the age ends.
 const LAST_TRIES: u32 = 4;
 /// The delay before the session is opened again.
 const REOPEN_AFTER: Duration = Duration::from_millis(250);
@@ -40,7 +41,7 @@ pub(super) struct StateWriter {
     watch: Session,
     /// The SDL node.
     sdl: Option<u32>,
-    /// The states last read from or written to the SDL node, the latest first.
+    /// The states last read from or written to the SDL node, newest first.
     known: VecDeque<Vec<u8>>,
     /// Whether another session may have changed the SDL node.
     is_stale: bool,
@@ -50,7 +51,7 @@ pub(super) struct StateWriter {
     is_lost: bool,
     reading: Option<Reading>,
     news: VecDeque<News>,
-    /// A number that marks this age's revisions as its own.
+    /// A number in this age's revisions that marks them as its own.
     serial: u64,
     /// The number of revisions so far.
     revisions: u64,
@@ -83,17 +84,17 @@ enum VaultEvent {
     Lost,
 }
 
-/// The outcome of a batch: its contents, and the nodes they were written to.
+/// The outcome of a batch: its contents, and the nodes to which they were written.
 type Saved = (Option<Vec<u8>>, Vec<StateChange>, Result<Vec<(StateKey, Option<u32>)>, NetError>);
 type Saving = Pin<Box<dyn Future<Output = Saved> + Send>>;
 
-/// What was read again.
+/// The data that was read again.
 enum Read {
     /// The age's state, unless it cannot be read.
     Age(Option<Vec<u8>>),
     /// The settings for all instances, if there are any.
     Settings(Option<Vec<u8>>),
-    /// Everything, with a new session.
+    /// All of the data, with a new session.
     All(Box<(Session, StoredStates)>),
 }
 type Reading = Pin<Box<dyn Future<Output = Read> + Send>>;
@@ -199,19 +200,19 @@ impl StateWriter {
                 VaultEvent::Settings => self.has_settings = true,
                 VaultEvent::Age => self.is_stale = true,
                 VaultEvent::EndWanted => return Some(News::EndWanted),
-                // In one process, only the vault's end ends a session.
+                // If the vault is in the same process, a session ends only when the vault does.
                 VaultEvent::Lost => self.is_lost = self.vault.link().is_some(),
             },
         }
         None
     }
 
-    /// Starts reading what others may have changed.
+    /// Starts reading the data that others may have changed.
     fn read_again(&mut self) -> Option<Reading> {
         let vault = self.vault.clone();
         if mem::take(&mut self.is_lost) {
             let (name, record) = (self.name.clone(), self.record);
-            // Everything is read.
+            // All of the data has been read.
             (self.is_stale, self.has_settings) = (false, false);
             return Some(Box::pin(async move {
                 loop {
@@ -238,7 +239,7 @@ impl StateWriter {
         None
     }
 
-    /// Handles what was read.
+    /// Handles the data that was read.
     fn learned(&mut self, read: Read) {
         let (age, settings) = match read {
             Read::Age(age) => (age, None),
@@ -250,7 +251,7 @@ impl StateWriter {
                 (stored.sdl.map(|(_, blob)| blob), stored.settings)
             }
         };
-        // A state that this age wrote itself is not news.
+        // A state that this age itself wrote is no news.
         if let Some(blob) = age
             && !blob.is_empty()
             && !self.known.contains(&blob)
@@ -341,7 +342,7 @@ impl StateWriter {
         }
     }
 
-    /// Writes all pending states and returns how many could not be written.
+    /// Writes all pending states. Returns the number of states that could not be written.
     pub(super) async fn finish(&mut self) -> usize {
         for attempt in 0..=LAST_TRIES {
             if let Some(saving) = self.saving.take() {
@@ -359,7 +360,7 @@ impl StateWriter {
     }
 }
 
-/// Opens a session and reads everything stored about an age.
+/// Opens a session and reads all stored data about an age.
 async fn load(
     vault: &Vault,
     name: &str,

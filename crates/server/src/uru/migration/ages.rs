@@ -1,5 +1,5 @@
-//! The ages that the other server created automatically. The shard must know them by their names,
-//! or it would create its own beside them.
+//! The ages that the other server created automatically. The shard must know them by their names;
+//! otherwise, it would create its own in addition.
 
 use worldwire_uru::types::TermStr;
 use worldwire_uru::vault::{NodeType, VaultNode};
@@ -20,7 +20,7 @@ pub struct OwnAges {
 
 impl Importer<'_> {
     /// Finds public ages without a parent. The first city and the first neighbourhood are the
-    /// server's own; of other ages, those that nobody owns.
+    /// server's own; other ages are its own if nobody owns them.
     pub(super) fn own_ages(&self) -> OwnAges {
         let VaultConfig { city, neighbourhood, .. } = VaultConfig::default();
         let mut own = OwnAges::default();
@@ -46,7 +46,7 @@ impl Importer<'_> {
             } else if names.filename == city.names.filename {
                 own.city.get_or_insert(StaticAge { names, instance });
             } else if !names.filename.is_empty()
-                // A player's age, which its owner has left.
+                // A player's age that its owner has given up.
                 && !names.user_name.ends_with("'s")
                 && !self.has_owners(*id)
             {

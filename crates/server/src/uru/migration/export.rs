@@ -1,4 +1,4 @@
-//! Exporting: converts a dump to another server's rows.
+//! Exports: converts a dump to another server's rows.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -34,7 +34,7 @@ pub(super) struct Table {
     /// The name with the schema, as it appears in statements.
     pub(super) name: &'static str,
     columns: &'static str,
-    /// Columns with unrelated names: in dirtsand and in moulars.
+    /// Columns whose names are unrelated: their names in dirtsand and in moulars.
     others: &'static [(&'static str, &'static str)],
 }
 
@@ -70,12 +70,12 @@ fn snake(name: &str) -> String {
     out
 }
 
-/// A value of a row.
+/// A value in a row.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Null,
     Signed(i64),
-    /// A number of 32 bits, which dirtsand stores as signed.
+    /// A 32-bit number, which dirtsand stores as signed.
     Unsigned(u32),
     Flag(bool),
     Text(String),
@@ -83,7 +83,7 @@ pub(super) enum Value {
     Blob(Vec<u8>),
 }
 
-/// The rows of a table.
+/// A table's rows.
 pub(super) struct Filled {
     pub(super) table: &'static Table,
     pub(super) rows: Vec<Vec<Value>>,
@@ -141,8 +141,8 @@ const AGE_STATES: Table = table("game.\"AgeStates\"", "idx ServerIdx Descriptor 
 
 const GLOBAL_STATES: Table = table("vault.\"GlobalStates\"", "idx Descriptor SdlBlob");
 
-/// Converts a dump to a server's rows, and lists data that it cannot keep. Fails if the system has
-/// no random numbers.
+/// Converts a dump to a server's rows, and lists data that the server cannot keep. Fails if the
+/// system cannot supply random numbers.
 pub(super) fn rows(dump: &Dump, server: &Server) -> Result<Rows> {
     let mut exporter = Exporter { dump, server, nodes: BTreeMap::new(), skipped: Vec::new() };
     for (id, content) in &dump.nodes {
@@ -216,11 +216,11 @@ impl Exporter<'_> {
         Ok(filled(&ACCOUNTS, rows))
     }
 
-    /// Players; if there is no table for them, including the fields of their nodes.
+    /// Players. If the server has no table for them, this includes the fields of their nodes.
     fn players(&mut self) -> Filled {
         let mut rows = Vec::new();
         for (id, player) in &self.dump.players {
-            // Reading the dump has checked this.
+            // This was checked when the dump was read.
             let account = uuid_of(&player.account).unwrap_or_default();
             if let Some(node) = self.nodes.get_mut(id) {
                 if node.create_time != Some(player.created) {
@@ -259,7 +259,7 @@ impl Exporter<'_> {
         Filled { table: &SCORES, rows: rows.collect(), next: self.dump.head.next_score }
     }
 
-    /// The servers of instances, and their numbers.
+    /// The servers for instances, and the numbers of these servers.
     fn servers(&mut self) -> (Filled, HashMap<Uuid, u32>) {
         let (mut rows, mut numbers) = (Vec::new(), HashMap::new());
         for (age, node) in &self.nodes {
@@ -303,7 +303,7 @@ impl Exporter<'_> {
         nodes.find(|(_, node)| node.node_type == Some(kind))
     }
 
-    /// States of objects, and settings for all instances of an age. In the dump, they are nodes.
+    /// Objects' states, and settings for all instances of an age. In the dump, they are nodes.
     fn states(&mut self, servers: &HashMap<Uuid, u32>) -> (Filled, Filled) {
         let (mut objects, mut settings) = (Vec::new(), Vec::new());
         let mut taken = HashSet::new();
@@ -316,7 +316,7 @@ impl Exporter<'_> {
                             number(objects.len()),
                             Value::Unsigned(*server),
                             Value::Text(descriptor),
-                            // Both servers store it as text.
+                            // Both servers store this as text.
                             Value::Text(STANDARD.encode(&object)),
                             Value::Blob(state),
                         ]),
@@ -359,7 +359,7 @@ impl Exporter<'_> {
                 };
             }
             let mut row = node_columns!(row);
-            // Both servers require these.
+            // Both servers require these columns.
             let required = [
                 ("CreateTime", Value::Unsigned(0)),
                 ("ModifyTime", Value::Unsigned(0)),
@@ -440,12 +440,12 @@ fn filled(table: &'static Table, rows: Vec<Vec<Value>>) -> Filled {
     Filled { table, rows, next }
 }
 
-/// The number of the next row after this many.
+/// The number of the row that follows this many rows.
 fn number(rows: usize) -> Value {
     Value::Signed(i64::try_from(rows + 1).unwrap_or(i64::MAX))
 }
 
-/// Shortens a text to what a database can store, and describes what is lost.
+/// Shortens a text to the length that a database can store, and describes what is lost.
 fn fitting(field: &TermStr<'_>, most: usize) -> (String, Option<String>) {
     let text = field.to_text();
     let kept: String = plain(&text).chars().take(most).collect();

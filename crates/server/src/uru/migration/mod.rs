@@ -1,4 +1,4 @@
-//! Importing shards from other servers, and exporting to them.
+//! Imports shards from other servers and exports them to these servers.
 //!
 //! | server | import | export |
 //! | --- | --- | --- |
@@ -7,8 +7,8 @@
 //!
 //! Both servers have nearly the same tables under different names, so imports and exports share a
 //! representation as rows. Nodes, players and scores keep their numbers. Accounts keep their
-//! passwords, because all servers store the digests that clients use. Data that cannot be kept is
-//! listed, so nothing is lost silently. After an import, all players are offline.
+//! passwords, because all of these servers store the digests that clients use. Data that cannot be
+//! kept is listed, so nothing is lost silently. After an import, all players are offline.
 
 mod ages;
 mod export;
@@ -41,13 +41,13 @@ pub struct Import {
     pub lines: Vec<String>,
     /// Data that could not be kept, for display.
     pub skipped: Vec<String>,
-    /// What the lines contain.
+    /// The numbers of items that the lines contain.
     pub counts: Counts,
     /// The ages that the other server created automatically.
     pub ages: OwnAges,
 }
 
-/// What an import contains.
+/// The numbers of items in an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
@@ -61,13 +61,14 @@ pub struct Counts {
     pub refs: usize,
     /// Scores.
     pub scores: usize,
-    /// States of objects.
+    /// Objects' states.
     pub object_states: usize,
     /// Settings for all instances of an age.
     pub settings: usize,
-    /// States, including those of ages and settings, that were decoded with their descriptors.
+    /// States that were decoded with their descriptors, including those of ages and settings.
     pub checked: usize,
-    /// States whose descriptor is missing, by its name and version. Only their heads were checked.
+    /// States whose descriptor is missing, by the descriptor's name and version. Only their headers
+    /// were checked.
     pub unchecked: BTreeMap<String, usize>,
 }
 
@@ -78,7 +79,7 @@ pub enum MigrationError {
     /// The dump is not in the format of `pg_dump --column-inserts`.
     #[error("line {line}: {problem}")]
     Dump {
-        /// The line, from 1.
+        /// The line number, from 1.
         line: usize,
         /// What is wrong with it.
         problem: String,
@@ -93,14 +94,14 @@ pub enum MigrationError {
         /// What is wrong with it.
         problem: String,
     },
-    /// A problem with the whole database.
+    /// A problem that concerns the whole database.
     #[error("{0}")]
     Whole(String),
 }
 
 type Result<T> = std::result::Result<T, MigrationError>;
 
-/// A value of a database.
+/// A value in a database.
 #[derive(Clone, Debug, PartialEq)]
 enum Cell {
     Null,
@@ -138,7 +139,7 @@ pub struct DirtsandExport {
 
 /// Exports a vault as statements that replace all rows in dirtsand's database. The tables must
 /// exist. Accounts without a password in the dump get a random one. Fails with
-/// [`MigrationError::Whole`] if the system has no random numbers.
+/// [`MigrationError::Whole`] if the system cannot supply random numbers.
 pub fn export_dirtsand(dump: &Dump) -> Result<DirtsandExport> {
     let rows = export::rows(dump, &export::DIRTSAND)?;
     Ok(DirtsandExport { statements: pg_dump::write(&rows), skipped: rows.skipped })
@@ -148,7 +149,7 @@ pub fn export_dirtsand(dump: &Dump) -> Result<DirtsandExport> {
 /// kept.
 ///
 /// # Errors
-/// Those of [`export_dirtsand`] and of the database, including an error if the file exists.
+/// Those of [`export_dirtsand`] and those of the database, including one if the file exists.
 pub async fn export_moulars(dump: &Dump, file: &Path) -> Result<Vec<String>> {
     let rows = export::rows(dump, &export::MOULARS)?;
     sqlite::write(&rows.tables, file).await?;
@@ -279,7 +280,7 @@ impl<'d> Importer<'d> {
         Ok(())
     }
 
-    /// Players are in their own table in dirtsand, and only nodes in moulars.
+    /// In dirtsand, players have their own table; in moulars, they are only nodes.
     fn players(&mut self) -> Result<()> {
         if self.tables.contains_key("players") {
             for row in self.rows("players") {
@@ -363,8 +364,8 @@ fn whole(problem: &str) -> MigrationError {
     MigrationError::Whole(problem.to_owned())
 }
 
-/// Converts the SHA-1 of a password between databases and clients, which reverse each group of four
-/// bytes.
+/// Converts the SHA-1 of a password between the form in databases and the form that clients use, in
+/// which each group of four bytes is reversed.
 fn reversed(mut digest: [u8; 20]) -> [u8; 20] {
     digest.as_chunks_mut::<4>().0.iter_mut().for_each(|group| group.reverse());
     digest

@@ -1,4 +1,4 @@
-//! Reading and writing the format of `pg_dump --column-inserts`.
+//! Reads and writes the format of `pg_dump --column-inserts`.
 
 use std::fmt::Write as _;
 
@@ -70,7 +70,7 @@ SET standard_conforming_strings = on;
 BEGIN;
 ";
 
-/// Sets the next number of a sequence.
+/// A statement that sets the next number of a sequence.
 fn next(out: &mut String, sequence: &str, next: u32) {
     let _ = writeln!(out, "SELECT pg_catalog.setval('{sequence}', {}, false);", next.max(1));
 }
@@ -124,7 +124,7 @@ impl<'t> Text<'t> {
         self.at += rest.len() - rest.trim_start().len();
     }
 
-    /// Skips white space, comments, and commands of psql.
+    /// Skips white space, comments, and psql commands.
     fn skip_blank(&mut self) {
         loop {
             self.skip_space();

@@ -34,7 +34,7 @@ macro_rules! node_columns {
 }
 pub(super) use node_columns;
 
-/// A row, with its table for errors.
+/// A row, with the name of its table for errors.
 pub(super) struct At<'r> {
     pub(super) table: &'static str,
     pub(super) row: &'r Row,
@@ -110,7 +110,7 @@ impl At<'_> {
         }
     }
 
-    /// Bytes, stored as they are or as base64.
+    /// Bytes, stored either as they are or as base64.
     pub(super) fn blob(&self, column: &str) -> Result<Option<NodeBlob<'static>>> {
         match self.cell(column) {
             None => Ok(None),

@@ -1,4 +1,4 @@
-//! Importing states: those of objects, and the settings for all instances of an age.
+//! Imports states: objects' states, and the settings for all instances of an age.
 
 use std::collections::{HashMap, HashSet};
 
@@ -87,7 +87,7 @@ impl Importer<'_> {
         Ok(())
     }
 
-    /// Checks the states of ages, which are in nodes. Those that cannot be decoded are removed.
+    /// Checks the states of ages, which are in nodes. Removes those that cannot be decoded.
     fn check_age_states(&mut self) {
         let is_state = |node: &VaultNode<'_>| node.node_type == Some(NodeType::SDL);
         let nodes = self.nodes.iter().filter(|(_, node)| is_state(node));
@@ -102,7 +102,7 @@ impl Importer<'_> {
         }
     }
 
-    /// Checks that a state can be decoded. If its descriptor is missing, checks only its head.
+    /// Checks that a state can be decoded. If its descriptor is missing, checks only its header.
     fn check(&mut self, state: &[u8]) -> std::result::Result<(), StateError> {
         let mut reader = Reader::new(state);
         let head = BlobHeader::decode_fields(&mut reader)?;
@@ -127,7 +127,7 @@ impl Importer<'_> {
         self.skipped.push(format!("shard-wide settings of {age}: {why}"));
     }
 
-    /// Instances and their Age nodes, by the numbers of their servers.
+    /// Instances and their Age nodes, by server number.
     fn ages(&self) -> Result<HashMap<i64, (Uuid, u32)>> {
         let mut ages = HashMap::new();
         for row in self.rows("servers") {

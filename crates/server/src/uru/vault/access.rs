@@ -1,5 +1,5 @@
-//! Access rules: which nodes a player may read and change. The protocol defines none, and other
-//! servers have few. These rules allow everything that clients do.
+//! Access rules: which nodes a player may read and change. The protocol defines no such rules, and
+//! other servers have few. These rules allow everything that clients do.
 //!
 //! Administrators may do everything. A player *holds* a node if a path leads up from it to one of
 //! the following, without passing through another of them or the System node:
@@ -9,7 +9,7 @@
 //! * a node that the player created and that has no parent yet.
 //!
 //! Paths do not lead through links to ages or entries in lists of players. A list that the server
-//! put below a Player node belongs only to that player, even if it is also elsewhere.
+//! put below a Player node belongs only to that player, even if it is also below other nodes.
 //!
 //! | nodes | who may change them |
 //! | --- | --- |
@@ -23,7 +23,7 @@
 //! | the System node and the nodes below it | nobody |
 //! | the Age and AgeInfo of the city, static ages and first neighbourhoods | nobody: they belong to the operator |
 //!
-//! A player may put nodes that it holds, and any PlayerInfo and AgeInfo, below other nodes. It may
+//! A player may put nodes that it holds, and any PlayerInfo or AgeInfo, below other nodes. It may
 //! read the nodes that it holds and those in its trees, nodes in the trees of its account's other
 //! players, every PlayerInfo, and every AgeInfo with all nodes below it. Only `VaultSendNode` puts
 //! nodes into another player's tree.
@@ -32,17 +32,19 @@
 //!
 //! * the age is public;
 //! * the player owns it, is in it, or is on its list CanVisit;
-//! * the player is in the same age as one of its owners, or both were within five minutes;
+//! * the player and one of its owners are in the same age, or have both been there within the last
+//!   five minutes;
 //! * the age has no owners, and it either has no parent age, or the player may enter the parent;
 //! * the operator has opened all ages.
 //!
 //! A player who shares a book sends the other client a `plLinkToAgeMsg` through the age, and
-//! clients do not record in the vault who was offered what. But the two players must be in the
-//! same age to do this, so being with an owner counts as an invitation. It lasts five minutes,
-//! because either client may leave the age before the other one asks for the new age.
+//! clients do not record in the vault who was offered what. But the two players must be in the same
+//! age to do this, so being in an age together with an owner counts as an invitation. The
+//! invitation lasts five minutes, because either client may leave that age before the other one
+//! asks for the new age.
 //!
-//! An owner's invitation puts its receiver on CanVisit, and a withdrawn invitation removes the
-//! receiver.
+//! An owner's invitation puts its receiver on CanVisit, and the withdrawal of an invitation removes
+//! the receiver.
 
 use std::collections::HashSet;
 
@@ -55,16 +57,17 @@ use super::session::{Outcome, Session};
 use super::steps::VaultState;
 use super::trees::PLAYER_LISTS;
 
-/// The standing in an age that a change requires.
+/// The relation to an age that a player must have for a change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// The player is in it or is one of its owners.
+    /// The player is in the age or is one of its owners.
     Present,
     /// The player is one of its owners, and the age does not belong to the operator.
     Owner,
 }
 
-/// The maximum number of nodes examined on the way up. Nodes with more ancestors belong to nobody.
+/// The maximum number of nodes to examine on the way up. A node with more ancestors belongs to
+/// nobody.
 const MAX_ABOVE: usize = 4_096;
 /// The maximum length of a chain of parent ages.
 const MAX_AGES: usize = 8;
@@ -76,7 +79,7 @@ const fn is_root(kind: NodeType) -> bool {
     matches!(kind, NodeType::Player | NodeType::Age | NodeType::AgeInfo)
 }
 
-/// Whether the server creates such a node below the other.
+/// Whether the server creates this kind of node below the other kind.
 fn is_standard(above: &Entry, below: &Entry) -> bool {
     match (above.kind, below.list()) {
         (NodeType::AgeInfo, None) => below.kind == NodeType::SDL,
@@ -151,7 +154,7 @@ impl VaultState {
             return Ok(());
         }
         let refused = Err(NetError::VaultNodeAccessViolation);
-        // The nodes that every tree has can neither be removed from it nor added a second time.
+        // Nodes that every tree has can be neither removed from it nor added a second time.
         let unchanged = matches!(
             (above.kind, below.kind),
             (NodeType::Player, NodeType::PlayerInfo)
@@ -190,7 +193,7 @@ impl VaultState {
     }
 
     /// Checks that a session may change these fields of a node. Fails with
-    /// [`NetError::VaultNodeAccessViolation`], or if the node's content must be loaded.
+    /// [`NetError::VaultNodeAccessViolation`], or if the node's content must first be loaded.
     pub(crate) fn check_save(
         &mut self,
         connection: ConnectionId,
@@ -252,7 +255,8 @@ impl VaultState {
             match above {
                 Some(above) if self.is_present(session, above) => return true,
                 _ if owned => return false,
-                // All players share this age, such as a place whose instance is part of the game.
+                // All players share this age, for example because its instance is fixed by the
+                // game.
                 None => return true,
                 Some(above) => age = above,
             }
@@ -286,7 +290,8 @@ impl VaultState {
         let [own, other] = [session.player, receiver]
             .map(|player| self.graph().child(player, NodeType::PlayerInfo, None));
         let (Some(own), Some(other)) = (own, other) else { return Ok(()) };
-        // The ages that the sender owns. Unverified: the text around the instance.
+        // The ages that the sender owns among those that the text names. Unverified: the text
+        // around the instance.
         let text = digits(&text);
         let lists: Vec<_> = self.graph().parents(own).collect();
         let infos = lists.into_iter().filter_map(|list| {
@@ -345,8 +350,8 @@ impl VaultState {
         }
     }
 
-    /// Whether a player and an owner of an age are in the same age, or were a moment ago. Having
-    /// been in the age itself does not count, so that its owner can keep a player out.
+    /// Whether a player and an owner of an age are in the same age, or were a short time ago. Being
+    /// together in the age itself does not count, so that its owner can keep a player out.
     fn is_with_owner(&self, session: &Session, age: u32, info: u32) -> bool {
         let now = self.now();
         let owners = self.owners_list(info).into_iter();
@@ -367,7 +372,7 @@ impl VaultState {
         self.owners_list(info).is_some_and(|list| self.graph().children(list).next().is_some())
     }
 
-    /// Whether a player is in a list of an age.
+    /// Whether a player is on one of an age's lists.
     fn is_listed(&self, player: u32, info: u32, list: i32) -> bool {
         let list = self.graph().child(info, NodeType::PlayerInfoList, Some(list));
         let own = self.graph().child(player, NodeType::PlayerInfo, None);
@@ -400,7 +405,7 @@ impl VaultState {
         self.config().may_be_public.iter().any(|name| **name == *age.filename)
     }
 
-    /// The AgeInfo that a list is part of.
+    /// The AgeInfo to which a list belongs.
     fn age_of_list(&self, list: u32) -> Option<u32> {
         self.graph().parents(list).find(|parent| self.is_built_in(*parent, list))
     }
@@ -414,7 +419,7 @@ impl VaultState {
             && self.graph().child(parent, below.kind, below.list()) == Some(child)
     }
 
-    /// Whether a session may add or remove an entry in the list of owners or visitors of an age.
+    /// Whether a session may add or remove an entry in an age's list of owners or visitors.
     fn may_list(&self, session: &Session, info: u32, list: i32, child: u32, adds: bool) -> bool {
         let own = self.graph().get(child).is_some_and(|entry| entry.stands_for(session.player));
         if !self.config().strict {
@@ -493,8 +498,8 @@ impl VaultState {
             && self.graph().get(id).is_some_and(|entry| entry.stands_for(session.player))
     }
 
-    /// Whether a node is, or is below, a Player, Age or AgeInfo that fits. Paths do not lead
-    /// through links to ages or entries in lists of players.
+    /// Whether a node is, or is below, a Player, Age or AgeInfo that satisfies a condition. Paths
+    /// do not lead through links to ages or entries in lists of players.
     fn is_below(&self, id: u32, fits: impl Fn(&Self, u32) -> bool) -> bool {
         let mut met = HashSet::from([id]);
         let mut waiting = vec![id];
@@ -519,7 +524,7 @@ impl VaultState {
     }
 }
 
-/// The hexadecimal digits of the text, in lower case, because instances are written with or without
+/// The hexadecimal digits in the text, in lower case, because instances are written with or without
 /// hyphens.
 fn digits(text: &str) -> String {
     let digits = text.chars().filter(char::is_ascii_hexdigit);

@@ -1,8 +1,8 @@
 //! Requests about accounts: logging in, passwords and bans.
 //!
-//! Both digests that clients use are kept, sealed under the server's key; see
-//! [`crypt::login`](worldwire_uru::crypt::login) for what they are and why neither can be salted.
-//! Names are compared ignoring case, and truncated as clients truncate them.
+//! Both digests that clients use are stored, sealed with the server's key; see
+//! [`crypt::login`](worldwire_uru::crypt::login) for their definitions and the reason why neither
+//! can be salted. Names are compared ignoring case, and truncated as clients truncate them.
 
 use worldwire_uru::crypt::login::{
     LoginForm, PASSWORD_UNITS, PasswordHash, PasswordHashes, hashes_agree, is_email_name, verify,
@@ -16,7 +16,7 @@ use super::tables::accounts::{Account, AccountHashes};
 use super::tables::players::PlayerSummary;
 use crate::store::SettingRow;
 
-/// A login that succeeded.
+/// A successful login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedIn {
     /// The account.
@@ -34,7 +34,7 @@ pub struct LoggedIn {
 pub struct AccountSummary {
     /// Its permanent ID.
     pub id: Uuid,
-    /// The name, in its owner's spelling.
+    /// The name, spelled as its owner spells it.
     pub name: String,
     /// Its rights.
     pub flags: AccountFlags,
@@ -56,11 +56,11 @@ pub struct PasswordSet {
     pub all_clients: bool,
 }
 
-/// The setting for recognising the key with which secrets are sealed.
+/// The setting by which to recognise the key that seals secrets.
 const KEY_CHECK: &str = "uru.server-key";
 
 impl VaultState {
-    /// `AcctLoginRequest`. An unknown name gets the same answer as a wrong password.
+    /// `AcctLoginRequest`. The reply to an unknown name is the same as to a wrong password.
     pub(crate) fn log_in(&mut self, connection: ConnectionId, login: &Login) -> Outcome<LoggedIn> {
         self.session(connection)?;
         let most = self.config().failed_logins;
@@ -69,7 +69,7 @@ impl VaultState {
         }
         let found = self.accounts().named(&login.name);
         let hashes = found.and_then(|(id, account)| account.hashes(id, self.key()));
-        // An unknown account takes as long as an existing one.
+        // Checking an unknown account takes as long as checking an existing one.
         let none = || {
             let [sha0, sha1] = [[0; 20]; 2].map(PasswordHash::from_bytes);
             PasswordHashes { sha0, sha1 }
@@ -126,8 +126,8 @@ impl VaultState {
         Ok(())
     }
 
-    /// Whether passwords are sealed with the server's key, checked with a setting that is sealed,
-    /// too. The setting is created if it is missing and no password contradicts it.
+    /// Whether passwords are sealed with the server's key. This is checked with a setting that is
+    /// sealed, too. The setting is created if it is missing and no password contradicts it.
     pub(crate) fn check_key(&mut self, settings: &[SettingRow]) -> bool {
         let check = settings.iter().find(|row| row.name == KEY_CHECK);
         if let Some(row) = check
@@ -178,7 +178,7 @@ impl VaultState {
         Ok(PasswordSet { account: id, all_clients: hashes_agree(&name, password) })
     }
 
-    /// Sets the only digest that other servers store: P0 for an e-mail name, else P1.
+    /// Sets the only digest that other servers store: P0 for an e-mail name, P1 otherwise.
     pub(crate) fn set_digest(&mut self, id: Uuid, digest: [u8; 20]) {
         let Some(account) = self.accounts().get(id) else { return };
         let is_email = is_email_name(&account.name);
@@ -236,7 +236,7 @@ impl VaultState {
         Ok(id)
     }
 
-    /// Ends the sessions of an account, and deletes it and its players.
+    /// Ends an account's sessions, and deletes the account and its players.
     pub(crate) fn delete_account(&mut self, name: &str) -> Outcome<Uuid> {
         let (id, _) = self.accounts().named(name).ok_or(NetError::AccountNotFound)?;
         self.kick_account(id, NetError::AccountNotFound)?;

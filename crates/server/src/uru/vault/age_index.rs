@@ -1,4 +1,4 @@
-//! Public ages in the order of their lists, and the number of players in each instance.
+//! Public ages in the order in which lists show them, and the number of players in each instance.
 //!
 //! The index follows from the nodes, so it is loaded and rolled back with them.
 
@@ -9,7 +9,7 @@ use worldwire_uru::types::Uuid;
 
 use super::content::{Entry, Facts};
 
-/// What lists of public ages need.
+/// The data that lists of public ages need.
 #[derive(Debug, Default)]
 pub(crate) struct AgeIndex {
     /// The AgeInfo nodes of public ages: filename, time of the last change, node.
@@ -60,7 +60,7 @@ fn place(entry: &Entry) -> Option<Uuid> {
     }
 }
 
-/// The place of a node among public ages.
+/// A node's position among public ages.
 fn public(id: u32, entry: &Entry) -> Option<(Box<str>, Reverse<u32>, u32)> {
     match &entry.facts {
         Facts::AgeInfo(info) if info.public => {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     proptest! {
-        /// The index finds what a search of all nodes finds.
+        /// The index yields the same results as a search of all nodes.
         #[test]
         fn the_index_agrees_with_a_search(
             changes in proptest::collection::vec((0..12_u32, node()), 0..60),
@@ -134,7 +134,7 @@ mod tests {
         }
     }
 
-    /// The list is as long as requested, however many ages and players there are.
+    /// The list is as long as requested, no matter how many ages and players there are.
     #[test]
     fn only_listed_ages_are_examined() {
         for count in [100, 10_000] {

@@ -28,7 +28,7 @@ pub(in crate::uru) const SETTINGS_CHANGED: Uuid = Uuid([0xff; 16]);
 /// The revision that tells a running age to end if it is empty.
 pub(in crate::uru) const END_WANTED: Uuid = Uuid([0xfe; 16]);
 
-/// Whether nodes of a type belong to no tree.
+/// Whether nodes of this type belong to no tree.
 pub(crate) fn stands_alone(kind: NodeType) -> bool {
     kind == OBJECT_STATE || kind == AGE_SETTINGS || is_marker_node(kind)
 }
@@ -36,7 +36,7 @@ pub(crate) fn stands_alone(kind: NodeType) -> bool {
 /// The maximum number of nodes to read, or of states to write, in one request.
 const AT_ONCE: usize = 256;
 
-/// The key of an object's state: the object, and the name of the descriptor.
+/// The key of an object's state: the object and the descriptor's name.
 pub(in crate::uru) type StateKey = (ObjectKey, String);
 
 /// An age in the vault.
@@ -47,7 +47,7 @@ pub(in crate::uru) struct AgeRecord {
     pub(in crate::uru) instance: Uuid,
 }
 
-/// On whose behalf an age's task writes: the placement that it runs by.
+/// The placement on whose behalf an age's task writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
     /// The number with which players join the age.
@@ -56,7 +56,7 @@ pub(crate) struct Owner {
     pub(in crate::uru) fence: u64,
 }
 
-/// Everything stored about an age.
+/// All stored data about an age.
 #[derive(Debug, Default)]
 pub(in crate::uru) struct StoredStates {
     /// The SDL node of the AgeInfo, and the state in it.
@@ -79,7 +79,7 @@ pub(in crate::uru) struct StateChange {
     pub(in crate::uru) node: Option<u32>,
 }
 
-/// The content of a node that has one of these types.
+/// The content of a node of one of these types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AgeNode {
     /// The state of an object in an instance.
@@ -87,7 +87,7 @@ pub(crate) enum AgeNode {
         instance: Uuid,
         /// The name of the state's descriptor.
         descriptor: String,
-        /// A Uoid, encoded.
+        /// The object's Uoid, encoded.
         object: Vec<u8>,
         state: Vec<u8>,
     },
@@ -100,7 +100,7 @@ pub(crate) enum AgeNode {
 }
 
 impl AgeNode {
-    /// The node with this content, without number and times. `age` is the instance's Age node.
+    /// The node with this content, without its number and times. `age` is the instance's Age node.
     pub(crate) fn node(self, age: u32) -> VaultNode<'static> {
         match self {
             Self::Object { instance, descriptor, object, state } => VaultNode {
@@ -161,7 +161,7 @@ impl VaultState {
         Ok(decode(&content)?.blob_1.map(|blob| blob.to_vec()).unwrap_or_default())
     }
 
-    /// Changes an object's state, and returns its node, or `None` after a removal.
+    /// Changes an object's state. Returns the state's node, or `None` if the state was removed.
     fn change_state(&mut self, record: AgeRecord, change: &StateChange) -> Outcome<Option<u32>> {
         let node = change.node.filter(|node| self.graph().kind(*node) == Some(OBJECT_STATE));
         let Some(blob) = &change.blob else {
@@ -244,9 +244,9 @@ impl VaultState {
 }
 
 asks! {
-    /// Lets the session receive notices about everything below an age from now on, and reads what
-    /// is stored about it: the SDL node with the age's state, the settings for all instances, and
-    /// the nodes with states of objects.
+    /// From now on, lets the session receive notices about everything below an age. Reads the data
+    /// that is stored about the age: the SDL node with the age's state, the settings for all
+    /// instances, and the nodes with objects' states.
     100 Watch { record: AgeRecord, name: String } -> Watched;
         |state, id| {
             let AgeRecord { age, instance } = *record;
@@ -285,7 +285,7 @@ asks! {
             state.change_node(*node, Some(*revision), VaultNode { blob_1, ..VaultNode::default() })
         }
 
-    /// Writes or removes states of objects. Returns their nodes. States that are too large for the
+    /// Writes or removes objects' states. Returns their nodes. States that are too large for the
     /// vault are skipped.
     105 SaveObjects { owner: Owner, record: AgeRecord, changes: Arc<[StateChange]> }
         -> Vec<Option<u32>>, owned by owner;
@@ -321,7 +321,7 @@ impl SaveObjects {
 /// The reply to [`Watch`].
 type Watched = (Option<(u32, Vec<u8>)>, Option<Vec<u8>>, Vec<u32>);
 
-/// Reads everything stored about an age and lets `watcher` receive notices about it.
+/// Reads all stored data about an age and lets `watcher` receive notices about it.
 pub(in crate::uru) async fn load(
     vault: &Vault,
     watcher: u64,
@@ -366,7 +366,7 @@ impl Vault {
         Ok(self.ask(ConnectionId::NONE, read).await?.0)
     }
 
-    /// Sets the settings for all instances of an age and tells the running ages. A variable
+    /// Sets the settings for all instances of an age and notifies the running ages. A variable
     /// applies to every instance that has not changed it since. Fails with
     /// [`NetError::InvalidParameter`] if the name or the state is too long.
     pub async fn set_age_settings(&self, name: &str, state: Vec<u8>) -> Result<(), NetError> {
@@ -388,8 +388,8 @@ pub(in crate::uru) async fn save_age(
     Ok(())
 }
 
-/// Writes states of objects in transactions of at most [`AT_ONCE`]. Returns their nodes. States
-/// that are too large for the vault are skipped.
+/// Writes objects' states in transactions of at most [`AT_ONCE`] states. Returns their nodes.
+/// States that are too large for the vault are skipped.
 pub(in crate::uru) async fn save_objects(
     vault: &Vault,
     owner: Owner,
@@ -405,7 +405,7 @@ pub(in crate::uru) async fn save_objects(
     Ok(places)
 }
 
-/// A player, as its auth session knows it.
+/// A player, as known to its auth session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlayerIdentity {
     pub(in crate::uru) account: Uuid,

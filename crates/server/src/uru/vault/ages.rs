@@ -14,7 +14,7 @@ use super::trees::{AgeNodes, text};
 pub struct InitAge {
     /// The instance, or zero for a new one.
     pub instance: Uuid,
-    /// The instance that it belongs to, or zero.
+    /// The instance to which it belongs, or zero.
     pub parent: Uuid,
     /// The age's filename.
     pub filename: String,
@@ -62,17 +62,17 @@ pub struct PublicAge {
     pub population: u32,
 }
 
-/// The highest sequence number that a client may choose, which leaves room for later ones.
+/// The highest sequence number that a client may choose. It leaves room for later ones.
 const MAX_SEQUENCE: i32 = 1_000_000;
 /// The number of nodes in a new age.
 const NODES_OF_AGE: usize = 10;
-/// The number of ages for which a session is remembered as the creator.
+/// The maximum number of ages for which a session is remembered as the creator.
 const MAX_MADE: usize = 32;
 /// The maximum number of public ages in a list.
 const MAX_PUBLIC: usize = 50;
-/// The age for choosing a player.
+/// The age in which players are chosen.
 const START: &str = "StartUp";
-/// Ages that always get a sequence number from the server.
+/// Ages whose sequence number always comes from the server.
 const NUMBERED: [&str; 3] = ["Neighborhood", "BahroCave", "LiveBahroCaves"];
 
 impl VaultState {
@@ -126,7 +126,7 @@ impl VaultState {
         Ok(nodes)
     }
 
-    /// The existing age that a request means: by parent and filename, or by instance.
+    /// The existing age that a request refers to: by parent and filename, or by instance.
     fn known_age(&self, new: &InitAge) -> Option<AgeNodes> {
         let by_parent = !new.parent.is_zero();
         if !by_parent && new.instance.is_zero() {

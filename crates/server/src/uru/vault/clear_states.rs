@@ -1,7 +1,7 @@
-//! Clearing the stored states of an age.
+//! Removes the stored states of an age.
 //!
 //! A running age has its states in memory and writes them when they change, so it must end first.
-//! If it is empty, it ends and writes pending changes. Then all states are removed in one
+//! If the age is empty, it writes pending changes and ends. Then, all states are removed in one
 //! transaction, which is refused if a player has entered in the meantime.
 
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::{Notice, Vault};
 
 /// How long an age may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The interval between requests to end.
+/// The interval between requests to the age to end.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// The states that were removed.
@@ -31,7 +31,7 @@ pub struct Cleared {
     pub filename: String,
     /// The name that players see.
     pub title: String,
-    /// The number of objects' states removed.
+    /// The number of objects whose states were removed.
     pub states: usize,
     /// Whether the state of the age itself was removed, too.
     pub own_state: bool,
@@ -40,7 +40,7 @@ pub struct Cleared {
 /// Why no states were removed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClearError {
-    /// These players are in the age, or on the way into it.
+    /// These players are in the age or on the way to it.
     #[error("is not empty: {} there", match &.0[..] {
         [one] => format!("{one} is"),
         players => format!("{} are", players.join(", ")),
@@ -56,7 +56,7 @@ pub enum ClearError {
 
 impl Vault {
     /// Removes the states of all objects in an age, given its Age node, and with `own_state` the
-    /// age's own state. A running age ends first. Settings for all instances stay. On an error,
+    /// age's own state. A running age ends first. Settings for all instances are kept. On an error,
     /// nothing was removed.
     pub async fn clear_states(&self, age: u32, own_state: bool) -> Result<Cleared, ClearError> {
         let begun = Instant::now();
@@ -72,7 +72,7 @@ impl Vault {
     }
 }
 
-/// The outcome of an attempt.
+/// The outcome of one attempt.
 enum Clearing {
     Done(Cleared),
     Occupied(Vec<String>),
@@ -97,7 +97,7 @@ impl VaultState {
             };
             return Ok(Clearing::Occupied(players.into_iter().map(name).collect()));
         }
-        // A session in an age without a player belongs to the running age.
+        // A session that is in an age but has no player belongs to the running age.
         let running = self.sessions().iter().filter(|(_, it)| it.age == age);
         let running: Vec<_> = running.map(|(connection, _)| *connection).collect();
         if !running.is_empty() {

@@ -9,10 +9,10 @@ use worldwire_uru::vault::MAX_TEXT_UNITS;
 pub struct VaultConfig {
     /// The number of the first node of a new vault. Default 10,001, as on dirtsand and moulars.
     pub first_node: u32,
-    /// Whether players may change only their own nodes and read only nodes that they can come
-    /// across in the game. Default true.
+    /// Whether players may change only their own nodes and read only nodes that they can encounter
+    /// in the game. Default true.
     pub strict: bool,
-    /// The longest Text of a node, in UTF-16 units. Default 1,023.
+    /// The maximum length of a node's Text, in UTF-16 units. Default 1,023.
     pub max_text: usize,
     /// What to do when a session chooses a player who is online elsewhere. Default: refuse.
     pub on_duplicate: OnDuplicate,
@@ -21,15 +21,15 @@ pub struct VaultConfig {
     pub players: usize,
     /// Whether only administrators, developers and testers may log in. Default false.
     pub restricted: bool,
-    /// Failed logins per minute for one name and address, after which more are refused. For an
-    /// address, and for a name from addresses that never logged in to it, the limit is four times
-    /// as high. Default 5; 0 for no limit.
+    /// The number of failed logins per minute for one name and address after which further ones are
+    /// refused. For an address alone, and for a name from addresses that have never logged in to
+    /// it, the limit is four times as high. Default 5; 0 for no limit.
     pub failed_logins: u32,
     /// The neighbourhood that new players join. When all are full, another one is created.
     pub neighbourhood: AgeNames,
     /// The number of owners at which a neighbourhood is full. Default 20.
     pub neighbours: usize,
-    /// The public city that new players get a link to.
+    /// The public city to which new players get a link.
     pub city: StaticAge,
     /// More public ages, created when the shard starts.
     pub static_ages: Vec<StaticAge>,
@@ -43,21 +43,23 @@ pub struct VaultConfig {
     pub temporary_ages: Vec<String>,
     /// Whether players may enter any age that is not in the vault. Default false.
     pub any_temporary_age: bool,
-    /// Whether players may enter any age in the vault that they know. Default false.
+    /// Whether players may enter any age in the vault that they know of. Default false.
     pub open_ages: bool,
-    /// Whether players may enter an age while they are with one of its owners, or shortly after, so
-    /// that books can be shared. Default true.
+    /// Whether players may enter an age while they are in the same age as one of its owners, or
+    /// shortly afterwards, so that books can be shared. Default true.
     pub sharing: bool,
     /// The maximum number of nodes that one player may create. Nodes that belong to no tree count
     /// separately, up to the same number. Default 20,000; 0 for no limit.
     pub max_nodes: usize,
-    /// Nodes in a player's inbox beyond which others cannot send more. Default 500; 0 for no limit.
+    /// The number of nodes in a player's inbox beyond which others cannot send more. Default 500; 0
+    /// for no limit.
     pub max_in_inbox: usize,
-    /// Bounds on marker games.
+    /// Limits on marker games.
     pub markers: MarkerBounds,
     /// The size of the cache of node contents, in bytes. Default 64 MiB.
     pub cache_bytes: usize,
-    /// The maximum number of queued notices. Sessions with more are ended. Default 1,000.
+    /// The maximum number of queued notices per session. Sessions that exceed it are ended. Default
+    /// 1,000.
     pub max_notices: usize,
 }
 
@@ -71,7 +73,7 @@ pub enum OnDuplicate {
     Kick,
 }
 
-/// The names of an age.
+/// An age's names.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct AgeNames {
     /// The filename, such as `Neighborhood`.
@@ -84,10 +86,10 @@ pub struct AgeNames {
     pub description: String,
 }
 
-/// An age that exists once.
+/// An age of which only one instance exists.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct StaticAge {
-    /// Its names.
+    /// The age's names.
     pub names: AgeNames,
     /// Its instance; `None` for a random one.
     pub instance: Option<Uuid>,

@@ -14,7 +14,7 @@ use super::tables::players::folded_player;
 /// All fields of a node, encoded as on the wire.
 pub(crate) type Content = Arc<[u8]>;
 
-/// The kinds of lists and directories.
+/// The numbers of the kinds of lists and directories.
 pub(crate) mod folder {
     pub(crate) const INBOX: i32 = 1;
     pub(crate) const BUDDIES: i32 = 2;
@@ -74,8 +74,8 @@ fn json_of<'d, T>(
     out
 }
 
-/// Calls a macro with all fields that can be compared and changed, and their bits, except IStrings,
-/// which are compared ignoring case.
+/// Calls a macro with all fields that can be compared and changed, and their bits. Excludes
+/// IStrings, which are compared ignoring case.
 macro_rules! with_fields {
     ($use:ident, $($arguments:expr),*) => {
         $use! { $($arguments),*;
@@ -110,9 +110,9 @@ pub(crate) fn has_inner_zero(node: &VaultNode<'_>) -> bool {
     texts.into_iter().flatten().any(TermStr::has_inner_zero)
 }
 
-/// Hashes fields and their values for the index by which nodes are found. The hash has a random key
-/// in every process, so nobody can construct collisions. Accidental collisions (one in 2^64 pairs)
-/// are accepted.
+/// Hashes fields and their values for the index that finds nodes. In every process, the hash has a
+/// random key, so nobody can construct collisions. Accidental collisions (one in 2^64 pairs) are
+/// accepted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keys(RandomState);
 
@@ -125,7 +125,7 @@ impl Keys {
             ($node:expr, $keys:expr; $($bit:literal $field:ident),*) => {
                 $(if let Some(value) = &$node.$field {
                     let start = writer.len();
-                    // Decoded and checked values can be encoded.
+                    // This cannot fail: values that were decoded and checked can be encoded.
                     if value.encode(&mut writer).is_ok() {
                         let bytes = writer.as_bytes().get(start..).unwrap_or_default();
                         $keys.push(self.0.hash_one(($bit, bytes)));
@@ -154,7 +154,7 @@ pub(crate) struct Entry {
     pub(crate) facts: Facts,
 }
 
-/// The fields that rules need.
+/// The fields that the access rules need.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Facts {
     None,
@@ -164,7 +164,7 @@ pub(crate) enum Facts {
     PlayerInfo {
         player: u32,
         online: bool,
-        /// Where the player is.
+        /// The age that the player is in.
         instance: Uuid,
     },
     Age {
@@ -195,7 +195,7 @@ pub(crate) enum Facts {
     },
 }
 
-/// The fields of an AgeInfo node that rules need.
+/// The fields of an AgeInfo node that the access rules need.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AgeInfo {
     pub(crate) age: u32,
@@ -247,7 +247,7 @@ impl Entry {
         }
     }
 
-    /// Whether trees begin at the node.
+    /// Whether a tree begins at the node.
     pub(crate) fn is_root(&self) -> bool {
         matches!(self.kind, NodeType::Player | NodeType::Age | NodeType::System)
     }

@@ -6,13 +6,14 @@ use lru::LruCache;
 
 use super::content::Content;
 
-/// A bounded cache, and the contents that the current batch needs.
+/// A bounded cache, plus the contents that the current batch needs.
 #[derive(Debug)]
 pub(crate) struct Contents {
     cache: LruCache<u32, Content>,
     bytes: usize,
     most: usize,
-    /// Contents loaded for this batch. They stay until it ends, whatever their size.
+    /// Contents loaded for the current batch. They stay until it ends, no matter how large they
+    /// are.
     loaded: HashMap<u32, Content>,
 }
 
@@ -28,7 +29,7 @@ impl Contents {
         self.loaded.get(&id).or_else(|| self.cache.get(&id)).cloned()
     }
 
-    /// Whether a node's content is in memory. This does not count as a use.
+    /// Whether a node's content is in memory. This check does not count as a use of it.
     pub(crate) fn has(&self, id: u32) -> bool {
         self.loaded.contains_key(&id) || self.cache.contains(&id)
     }

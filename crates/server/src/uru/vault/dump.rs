@@ -11,9 +11,9 @@
 //! | `{"score":{"id":..,"owner":..,"name":..,"kind":..,"value":..,"created":..}}` | a score |
 //! | `{"end":{"accounts":N,"nodes":N,"refs":N,"players":N,"scores":N}}` | the last line, with the number of each |
 //!
-//! Reading and writing a dump reproduces the same lines. Passwords are exported only on request, so
-//! other dumps are not secret. An account imported without a password cannot log in until an
-//! operator sets one.
+//! Reading a dump and writing it again reproduces the same lines. Passwords are exported only on
+//! request, so dumps without them are not secret. An account imported without a password cannot log
+//! in until an operator sets one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -45,39 +45,39 @@ pub struct Dump {
     pub(crate) scores: BTreeMap<u32, ScoreRow>,
 }
 
-/// A dump that cannot be imported.
+/// Why a dump cannot be imported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DumpError {
     /// A line is invalid.
     #[error("line {line}: {problem}")]
     Line {
-        /// Its number, from 1.
+        /// The line's number, from 1.
         line: usize,
         /// What is wrong with it.
         problem: LineError,
     },
-    /// The lines are valid but do not make a vault.
+    /// The lines are valid but do not form a vault.
     #[error(transparent)]
     Whole(#[from] VaultProblem),
 }
 
-/// An invalid line of a dump.
+/// Why a line of a dump is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LineError {
     /// Not the JSON of any kind of line.
     #[error("{0}")]
     Json(String),
-    /// A field with a wrong value.
+    /// A field has a wrong value.
     #[error(transparent)]
     Field(#[from] Error),
-    /// Another version of the format.
+    /// The format has another version.
     #[error("unsupported version {0}; this server reads version 1")]
     Version(u32),
-    /// An object of no known kind.
+    /// An object of an unknown kind.
     #[error("must be one of account, password, node, ref, player, score, end")]
     Kind,
-    /// A second line about the same thing.
+    /// A second line for the same item.
     #[error("{0} appears twice")]
     Repeated(String),
     /// A name that clients cannot send.
@@ -94,7 +94,7 @@ pub enum LineError {
     ScoreKind {
         /// The score.
         id: u32,
-        /// Its kind.
+        /// The score's kind.
         kind: u32,
     },
     /// A node without a number or a type.
@@ -116,7 +116,7 @@ pub enum LineError {
     AfterEnd,
 }
 
-/// Valid lines that do not make a vault.
+/// Why valid lines do not form a vault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VaultProblem {
@@ -132,15 +132,15 @@ pub enum VaultProblem {
     /// Lines are missing, or there are too many.
     #[error("the last line announces {announced}, but the dump has {found}")]
     Counts {
-        /// The counts in the last line.
+        /// The numbers in the last line.
         announced: String,
-        /// The counts of the lines.
+        /// The numbers of lines that were read.
         found: String,
     },
-    /// No room for new nodes or scores.
+    /// There is no room for new nodes or scores.
     #[error("next_node and next_score must be at most {MAX_NEXT}")]
     NextNumbers,
-    /// A number so high that none would be left for others.
+    /// A number is so high that none would be left for new nodes or scores.
     #[error("{what} {id}: number must be below {MAX_NEXT}")]
     HighNumber {
         /// `node` or `score`.
@@ -148,19 +148,19 @@ pub enum VaultProblem {
         /// The number.
         id: u32,
     },
-    /// A node that cannot be decoded.
+    /// A node cannot be decoded.
     #[error("node {0} is damaged")]
     DamagedNode(u32),
-    /// No System node, or several.
+    /// There is no System node, or there are several.
     #[error("must have one System node, not {0}")]
     Systems(usize),
-    /// A password for a missing account.
+    /// A password belongs to a missing account.
     #[error("there is a password for account {0}, but the account is missing")]
     PasswordWithoutAccount(Uuid),
-    /// Two scores with one owner and name.
+    /// Two scores have the same owner and name.
     #[error("score {0} has the owner and name of another score")]
     SameScore(u32),
-    /// A problem that a check of the vault would report.
+    /// There is a problem that a check of the vault would report.
     #[error("node {id} {text}")]
     Check {
         /// The node.
@@ -237,7 +237,7 @@ pub(crate) struct PlayerLine {
     pub(crate) created: u32,
 }
 
-/// The highest number of the next node or score that leaves room for more.
+/// The maximum value of the next number for nodes or scores. It leaves room for more.
 const MAX_NEXT: u32 = u32::MAX - 1_000_000;
 
 impl Dump {
@@ -269,7 +269,8 @@ impl Dump {
         lines.chain(refs).chain(players).chain(scores).chain(end)
     }
 
-    /// Completes the first line, with numbers after the highest ones, and the last line.
+    /// Completes the first line, with next numbers above the highest ones in use, and the last
+    /// line.
     pub(crate) fn finish(mut self) -> Self {
         let after = |id: Option<&u32>| id.map_or(1, |id| id.saturating_add(1));
         self.head.vault = Self::VERSION;
@@ -378,12 +379,12 @@ impl Dump {
         Ok(None)
     }
 
-    /// Checks that the lines together make a vault.
+    /// Checks that the lines together form a vault.
     fn check(&self) -> Result<(), VaultProblem> {
         if self.head.next_node > MAX_NEXT || self.head.next_score > MAX_NEXT {
             return Err(VaultProblem::NextNumbers);
         }
-        // New numbers follow the highest.
+        // New numbers follow the highest one in use.
         let highest =
             [("node", self.nodes.keys().next_back()), ("score", self.scores.keys().next_back())];
         for (what, id) in highest {
@@ -446,7 +447,7 @@ fn node_of(json: &Json) -> Result<(u32, Content), LineError> {
 }
 
 fn line(value: &impl Serialize) -> String {
-    // Structs of numbers and strings cannot fail to serialise.
+    // Serialising structs of numbers and strings cannot fail.
     serde_json::to_string(value).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! Exporting and importing a whole vault, as a [`Dump`].
+//! Exports and imports a whole vault as a [`Dump`].
 
 use std::sync::Arc;
 
@@ -47,8 +47,8 @@ impl VaultState {
     }
 
     /// Replaces the whole vault, except existing accounts, which stay as they are. Existing players
-    /// are removed only with `replace`. Refused while anybody is logged in or an age is running,
-    /// because the age would write its states into the new vault.
+    /// are removed only if `replace` is set. This is refused while anybody is logged in or an age
+    /// is running, because the age would write its states into the new vault.
     pub(crate) fn restore(&mut self, dump: &Dump, replace: bool) -> Outcome<()> {
         let is_busy = |session: &Arc<Session>| !session.account.is_zero() || session.age != 0;
         let busy = self.sessions().values().any(is_busy);

@@ -12,7 +12,7 @@ use super::tables::accounts::found_by;
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     counts: HashMap<Source, (u32, u32)>,
-    /// Names, and addresses that sent the right password.
+    /// Names, each with addresses that sent the right password for it.
     known: HashSet<(String, IpAddr)>,
 }
 
@@ -27,10 +27,11 @@ impl Failures {
     const WINDOW: u32 = 60;
     /// The maximum number of names and addresses to remember.
     const MAX: usize = 65_536;
-    /// The limits for an address alone and for a name alone, relative to that for both combined.
+    /// The limits for an address alone and for a name alone, relative to the limit for both
+    /// combined.
     const TOGETHER: u32 = 4;
 
-    /// What a failure counts against, and the relative limit of each.
+    /// The sources that a failure counts against, and the relative limit of each.
     fn sources(login: &Login) -> impl Iterator<Item = (Source, u32)> {
         let name = found_by(&login.name);
         let pair = Source::Pair(name.clone(), login.address);

@@ -41,7 +41,7 @@ impl VaultCopy {
         Self { state, clock, missed: Missed::default(), identity: Arc::default() }
     }
 
-    /// The shard's random number as last read; 0 until it has one.
+    /// The shard's random number, as last read; 0 until the shard has one.
     pub(in crate::uru) fn identity(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.identity)
     }
@@ -80,7 +80,7 @@ impl Vault {
     pub(crate) async fn lead(led: Led<VaultCopy>) -> Result<Self, VaultError> {
         let Led { store, copy, position, last_epoch, lease, is_clean } = led;
         let VaultCopy { mut state, clock, missed, .. } = copy;
-        // There may have been no passwords yet when the copy was made.
+        // When the copy was made, there may have been no passwords yet.
         if !state.check_key(&store.settings().await?) {
             return Err(VaultError::OtherKey);
         }
@@ -94,7 +94,7 @@ impl Vault {
     }
 }
 
-/// Notices of recent changes. Those of the last changes may not have reached the clients of a
+/// Notices about recent changes. Those about the last changes may not have reached the clients of a
 /// process that failed.
 #[derive(Debug, Default)]
 struct Missed(BTreeMap<Key, (Instant, Notice)>);
@@ -102,16 +102,16 @@ struct Missed(BTreeMap<Key, (Instant, Notice)>);
 impl Missed {
     /// How long a client may take to notice that a connection is lost.
     const WINDOW: Duration = Duration::from_secs(60);
-    /// The maximum number of notices. Beyond that, the oldest ones are forgotten.
+    /// The maximum number of notices. If there are more, the oldest ones are forgotten.
     const MAX: usize = 512;
 
-    /// Adds the notices of changes to a graph that does not have them yet. Only the latest notice
-    /// about each node or reference counts.
+    /// Adds the notices for changes that are not in the graph yet. Only the latest notice about
+    /// each node or reference is kept.
     fn add(&mut self, changes: &Changes, graph: &Graph, now: Instant) {
         for (key, change) in changes {
             let notice = match *change {
                 Change::PutNode(NodeRow { id, .. }) if graph.contains(id) => {
-                    // A revision that no client has sent.
+                    // Use a revision that no client sends.
                     Notice::NodeChanged { node_id: id, revision_id: Uuid([0xfd; 16]) }
                 }
                 Change::PutRef(RefRow { parent, child, owner }) => {

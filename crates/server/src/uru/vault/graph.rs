@@ -21,9 +21,9 @@ pub(crate) struct Graph {
     down: BTreeMap<(u32, u32), u32>,
     /// Child and parent.
     up: BTreeSet<(u32, u32)>,
-    /// Keys of fields, and the nodes with these fields.
+    /// Hash keys of fields, and the nodes with these fields.
     found: BTreeSet<(u64, u32)>,
-    /// The number of nodes by creator: a player, or an Age node for the nodes of an age.
+    /// The number of nodes by creator, which is a player or, for the nodes of an age, an Age node.
     made: HashMap<u32, usize>,
     markers: MarkerIndex,
     ages: AgeIndex,
@@ -59,7 +59,7 @@ impl Graph {
         self.made.get(&player).copied().unwrap_or_default()
     }
 
-    /// The nodes of marker games.
+    /// The nodes that belong to marker games.
     pub(super) fn markers(&self) -> &MarkerIndex {
         &self.markers
     }
@@ -103,7 +103,7 @@ impl Graph {
         })
     }
 
-    /// Adds, replaces or removes a node, and returns the old one.
+    /// Adds, replaces or removes a node. Returns the old one.
     pub(crate) fn set(&mut self, id: u32, entry: Option<Entry>) -> Option<Entry> {
         let keys = entry.as_ref().map(|entry| entry.keys.clone()).unwrap_or_default();
         let old = match entry {
@@ -134,7 +134,7 @@ impl Graph {
         old
     }
 
-    /// Adds a reference. Returns false if it exists.
+    /// Adds a reference. Returns false if it already exists.
     pub(crate) fn link(&mut self, parent: u32, child: u32, owner: u32) -> bool {
         if self.down.contains_key(&(parent, child)) {
             return false;
@@ -153,8 +153,8 @@ impl Graph {
 
     /// Whether `parent` can be reached from `child`, so that a reference would close a cycle.
     ///
-    /// The search alternates between both ends, so it is as fast as the faster direction: a new
-    /// node has nothing below it, and a root nothing above.
+    /// The search alternates between both ends, so it takes only about as long as a search in the
+    /// faster direction: a new node has nothing below it, and a root has nothing above it.
     pub(crate) fn closes_cycle(&self, parent: u32, child: u32) -> bool {
         if parent == child {
             return true;
@@ -174,9 +174,9 @@ impl Graph {
         }
     }
 
-    /// A node that is below itself, if there is one.
+    /// Finds a node that is below itself, if there is one.
     pub(crate) fn cycle(&self) -> Option<u32> {
-        // Repeatedly removes nodes without parents. Nodes that remain are in or below a cycle.
+        // Repeatedly removes nodes without parents. The nodes that remain are in or below a cycle.
         let mut above: HashMap<u32, usize> = HashMap::new();
         for (_, child, _) in self.refs() {
             *above.entry(child).or_default() += 1;
@@ -239,7 +239,8 @@ impl Graph {
         self.found.range((key, 0)..=(key, u32::MAX)).map(|&(_, id)| id)
     }
 
-    /// A key that few nodes have. Counting stops early, so the result is approximate.
+    /// A key of the template that few nodes have. Counting stops early, so the result is
+    /// approximate.
     fn rarest(&self, keys: &[u64]) -> Option<u64> {
         let first = *keys.first()?;
         if keys.len() == 1 {

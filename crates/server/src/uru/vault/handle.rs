@@ -1,4 +1,4 @@
-//! The handle of the vault: how it is opened, what it reports, and how requests reach its task.
+//! The handle to the vault: opens the vault, reports its state, and passes requests to its task.
 
 mod connection;
 mod operators;
@@ -26,7 +26,7 @@ use crate::uru::cluster::Link;
 
 pub use connection::{Connection, Notices};
 
-/// The clock and the source of randomness of a vault.
+/// A vault's clock and its source of randomness.
 pub struct Environment {
     /// The time, in Unix seconds.
     pub clock: Box<dyn Fn() -> u32 + Send>,
@@ -47,7 +47,7 @@ impl Default for Environment {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
         };
-        // Secrets would be predictable without random numbers, so panic.
+        // Without random numbers, secrets would be predictable, so panic.
         let random = |bytes: &mut [u8]| {
             if let Err(error) = getrandom::fill(bytes) {
                 panic!("cannot get random numbers: {error}");
@@ -73,13 +73,13 @@ pub struct Vault {
     lease: Option<LeaseView>,
     /// The epoch in which this process claimed the database.
     epoch: u64,
-    /// The random number of the shard; 0 at a node.
+    /// The random number of the shard; 0 on a node.
     identity: u64,
     /// The link to the process with the vault, if it is not this one.
     link: Option<Link>,
-    /// Whether the previous process may still believe that it has the vault.
+    /// Whether the previous process may not know yet that it has lost the vault.
     follows_failure: bool,
-    /// The session that carries requests without a session over the link.
+    /// The session over which requests without a session travel on the link.
     carrier: Arc<AtomicU64>,
 }
 
@@ -89,7 +89,7 @@ impl fmt::Debug for Vault {
     }
 }
 
-/// The maximum number of queued requests. Beyond that, callers wait.
+/// The maximum number of queued requests. When the queue is full, callers wait.
 const MAX_WAITING: usize = 1_024;
 
 impl Vault {
@@ -133,7 +133,7 @@ impl Vault {
 
     /// The vault of another process.
     pub(in crate::uru) fn elsewhere(link: Link, config: &VaultConfig) -> Self {
-        // Nobody receives messages: operators' requests fail.
+        // Nobody receives these messages, so operators' requests fail.
         let (messages, ends) = (mpsc::channel(1).0, mpsc::unbounded_channel().0);
         let (_, Reported { failing, leaving, overtaken }) = reports();
         Self {
@@ -155,7 +155,7 @@ impl Vault {
         }
     }
 
-    /// A handle for one age. Over the link, its requests without a session use the session that
+    /// A handle for one age. On the link, its requests without a session use the session that
     /// [`carry_by`](Self::carry_by) names.
     pub(in crate::uru) fn of_age(&self) -> Self {
         Self { carrier: Arc::default(), ..self.clone() }
@@ -175,7 +175,7 @@ impl Vault {
         self.follows_failure = follows;
     }
 
-    /// Whether the previous process may still believe that it has the vault.
+    /// Whether the previous process may not know yet that it has lost the vault.
     pub(in crate::uru) fn follows_failure(&self) -> bool {
         self.follows_failure
     }
@@ -185,7 +185,7 @@ impl Vault {
         self.epoch
     }
 
-    /// The random number of the shard, which copies of its database have, too; 0 at a node.
+    /// The random number of the shard, which copies of its database have, too; 0 on a node.
     pub(in crate::uru) fn identity(&self) -> u64 {
         self.identity
     }
@@ -225,9 +225,9 @@ impl Vault {
     }
 
     /// Whether the last batch of changes could not be committed, or the lease on a shared database
-    /// could not be renewed. Empty batches probe a failing database, so this clears once it accepts
-    /// changes again. If another process has the vault: whether that process cannot be reached, or
-    /// reports this about its database.
+    /// could not be renewed. Empty batches probe a failing database, so this becomes false once the
+    /// database accepts changes again. If another process has the vault, whether that process
+    /// cannot be reached or reports this state for its database.
     #[must_use]
     pub fn is_failing(&self) -> bool {
         match &self.link {
@@ -236,7 +236,8 @@ impl Vault {
         }
     }
 
-    /// Since when another process may have taken over the database; `None` while none can have.
+    /// The time since which another process may have taken over the database; `None` while this is
+    /// impossible.
     pub(in crate::uru) fn inactive_since(&self) -> Option<BootInstant> {
         self.lease.as_ref().and_then(LeaseView::invalid_since)
     }
@@ -247,8 +248,8 @@ impl Vault {
         self.keeps_sessions
     }
 
-    /// From now on, when connections or the vault end, sessions that clients can resume wait for
-    /// them in the database or in the process with the vault.
+    /// From now on, when connections or the vault end, sessions that clients can resume are kept
+    /// for them in the database or in the process with the vault.
     pub(in crate::uru) fn hand_over(&self) {
         self.leaving.store(self.keeps_sessions, Ordering::Relaxed);
     }
@@ -260,7 +261,7 @@ impl Vault {
         self.overtaken.borrow().clone()
     }
 
-    /// Waits until another process takes over the database; forever, if none does.
+    /// Waits until another process takes over the database; waits forever if none does.
     pub(crate) fn until_overtaken(&self) -> impl Future<Output = ()> + Send + use<> {
         crate::ending::until_overtaken(self.overtaken.clone())
     }
@@ -274,7 +275,7 @@ impl Vault {
         let id = ConnectionId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
         let (queue, notices) = mpsc::channel(self.max_notices);
         let (reply, replied) = oneshot::channel();
-        // Created first, so that its end is reported even if this future is dropped.
+        // Create the session first, so that its end is reported even if this future is dropped.
         let session = Connection::new(id, self.clone(), notices);
         let message = Message::Connect { arrival: Arrival { id, queue }, reply };
         self.messages.send(message).await.map_err(|_| NetError::RemoteShutdown)?;
@@ -292,8 +293,8 @@ impl Vault {
         }
     }
 
-    /// Makes a request of a session, or of [none](ConnectionId::NONE). Returns the reply after the
-    /// commit, with the number of notices that were sent to the session before it.
+    /// Makes a request on behalf of a session, or of [none](ConnectionId::NONE). Returns the reply
+    /// after the commit, with the number of notices that were sent to the session before it.
     pub(crate) async fn ask<A: Ask>(
         &self,
         connection: ConnectionId,
@@ -341,8 +342,8 @@ impl Vault {
         async move { Ok(vault.call(None, needs, request).await?.0) }
     }
 
-    /// Runs a request, and returns its result after the commit, with the number of notices that
-    /// were sent to the session before it.
+    /// Runs a request. Returns its result after the commit, with the number of notices that were
+    /// sent to the session before it.
     pub(crate) async fn call<T: Send + 'static>(
         &self,
         connection: Option<ConnectionId>,
@@ -357,7 +358,7 @@ impl Vault {
     }
 }
 
-/// The part of a vault's rules that its handles need.
+/// The rules that a vault's handles need.
 struct Rules {
     max_notices: usize,
     restricted: bool,
@@ -365,7 +366,7 @@ struct Rules {
     keeps_sessions: bool,
     /// The lease on a database that several processes share.
     lease: Option<LeaseView>,
-    /// The highest number of a session so far.
+    /// The highest session number so far.
     last: ConnectionId,
 }
 
@@ -378,7 +379,7 @@ impl Rules {
     }
 }
 
-/// What the task and the handles tell each other.
+/// The state that the task and the handles share.
 struct Reported {
     failing: Arc<AtomicBool>,
     leaving: Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! Operators' requests: viewing, changing and checking nodes.
+//! Operators' requests to view, change and check nodes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -29,7 +29,7 @@ pub struct TreeLine {
     pub kind: String,
     /// Its name, if it has one.
     pub title: String,
-    /// Whether the nodes below it were already listed.
+    /// Whether the nodes below it have already been listed.
     pub repeated: bool,
 }
 
@@ -46,9 +46,9 @@ pub struct Finding {
     pub text: String,
 }
 
-/// The maximum number of lines of a tree.
+/// The maximum number of lines for a tree.
 const MAX_LINES: usize = 100_000;
-/// The number of contents to load at the same time.
+/// The number of contents to load at once.
 pub(super) const AT_ONCE: usize = 4_096;
 
 impl VaultState {
@@ -103,7 +103,7 @@ impl VaultState {
         self.check_texts(fields)?;
         let kind = self.graph().kind(id).ok_or(NetError::VaultNodeNotFound)?;
         let is_fixed = match kind {
-            // Names of players are also in the table of players.
+            // Players' names are also in the table of players.
             NodeType::Player | NodeType::PlayerInfo => {
                 fields.istring64_1.is_some() || fields.uuid_1.is_some() || fields.uint32_1.is_some()
             }
@@ -120,7 +120,7 @@ impl VaultState {
         self.change_node(id, None, change)
     }
 
-    /// Checks the whole vault, and the contents in the database.
+    /// Checks the whole vault, including the contents in the database.
     pub(crate) fn check(&mut self) -> Outcome<Vec<Finding>> {
         let ids = self.graph().ids();
         for some in ids.chunks(AT_ONCE) {
@@ -163,7 +163,8 @@ impl VaultState {
                 findings.push(Finding { problem: false, kind, id, text });
             }
             if let Some(kept) = loose.get(&id) {
-                // A player removed the node, or created it and left before placing it.
+                // Either a player removed the node, or a player created it and left before placing
+                // it.
                 let (kind, text) = kept.map_or(LOOSE, KeptBecause::finding);
                 findings.push(Finding { problem: false, kind, id, text: text.to_owned() });
             }
@@ -182,7 +183,7 @@ const LOOSE: (&str, &str) = (
 const UNUSED: &str =
     "is a marker game that nobody has any more; a running shard removes it after a day";
 
-/// The required children of Age and AgeInfo nodes: their type, and the kind of a list.
+/// The required children of Age and AgeInfo nodes: their type and, for lists, their kind.
 const PARTS: [(NodeType, NodeType, Option<i32>, &str); 5] = [
     (NodeType::Age, NodeType::AgeInfo, None, "is an Age without an AgeInfo"),
     (NodeType::AgeInfo, NodeType::SDL, None, "is an AgeInfo without an SDL node"),

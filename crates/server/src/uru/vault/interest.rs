@@ -1,15 +1,16 @@
 //! The nodes that each session watches, updated as the graph changes.
 //!
 //! A session watches its roots (its player and its age) and all nodes below them. Since the graph
-//! has no cycles, reference counts suffice: a node is counted once for each watched parent, and
-//! once more for each time that it is a root. A change to the graph is followed further only where
-//! a count becomes zero or stops being zero. The receivers of a notice are then a lookup.
+//! has no cycles, reference counts are enough: a node is counted once for each watched parent, and
+//! once more for each time that it is a root. A change to the graph is propagated further only
+//! where a count becomes zero or stops being zero. The receivers of a notice can then simply be
+//! looked up.
 //!
 //! All players watch the System node and the nodes below it. They are counted once for all
 //! sessions, whose own trees end there.
 //!
-//! In the same way, nodes that can be reached from any root are counted. All others are out of
-//! players' reach for good unless somebody who knows their number places them again.
+//! In the same way, nodes that can be reached from any root are counted. Players can never reach
+//! any other node again, unless somebody who knows its number places it in a tree.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Entered;
@@ -25,15 +26,15 @@ pub(crate) struct Interests {
     common: HashMap<u32, u32>,
     counts: HashMap<ConnectionId, HashMap<u32, u32>>,
     watchers: HashMap<u32, Vec<ConnectionId>>,
-    /// The count of each node that can be reached from a root: the references to it from such
-    /// nodes, plus one if it is a root.
+    /// The count of each node that can be reached from a root: the number of references to it from
+    /// such nodes, plus one if it is a root.
     placed: HashMap<u32, u32>,
     /// The number of existing nodes among them, by creator.
     placed_by: HashMap<u32, usize>,
 }
 
 impl Interests {
-    /// All counts, without sessions.
+    /// Computes all counts, without any sessions.
     pub(crate) fn of_graph(system: u32, graph: &Graph) -> Self {
         let mut interests = Self::default();
         interests.set_system(system, graph);
@@ -45,7 +46,7 @@ impl Interests {
         interests
     }
 
-    /// Follows a new, replaced or removed node, which was `old`.
+    /// Updates the counts for a new, replaced or removed node, which was `old` before.
     pub(crate) fn node_set(&mut self, id: u32, old: Option<&Entry>, graph: &Graph) {
         let new = graph.get(id);
         let [was, is] = [old, new].map(|entry| entry.is_some_and(Entry::is_root));
@@ -121,7 +122,7 @@ impl Interests {
         }
     }
 
-    /// Follows a new reference.
+    /// Updates the counts for a new reference.
     pub(crate) fn linked(&mut self, parent: u32, child: u32, graph: &Graph) {
         if self.is_common(parent) {
             enter(&mut self.common, child, graph, 0, |_| {});
@@ -134,7 +135,7 @@ impl Interests {
         }
     }
 
-    /// Follows the removal of a reference.
+    /// Updates the counts for the removal of a reference.
     pub(crate) fn unlinked(&mut self, parent: u32, child: u32, graph: &Graph) {
         if self.is_common(parent) {
             leave(&mut self.common, child, graph, 0, |_| {});
@@ -161,7 +162,7 @@ impl Interests {
     }
 }
 
-/// Follows a node that can no longer be reached from a root.
+/// Updates the counts for a node that can no longer be reached from a root.
 fn displaced(placed_by: &mut HashMap<u32, usize>, node: u32, graph: &Graph) {
     if let Some(entry) = graph.get(node) {
         subtract(placed_by, entry.creator);

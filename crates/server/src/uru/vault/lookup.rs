@@ -1,4 +1,4 @@
-//! Finding players and ages for operators, by number, instance or name.
+//! Finds players and ages for operators, by number, instance or name.
 
 use worldwire_uru::types::TermStr;
 use worldwire_uru::vault::NodeType;
@@ -10,7 +10,7 @@ use super::session::Outcome;
 use super::steps::VaultState;
 use super::tables::players::folded_player;
 
-/// A node that an operator named.
+/// A node that an operator specified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     /// The Player node of a player, or the Age node of an age.

@@ -1,4 +1,4 @@
-//! Which nodes hold the marker games, by template.
+//! Finds the nodes that store marker games, by template.
 //!
 //! The index follows from the nodes, so it is loaded and rolled back with them.
 
@@ -8,8 +8,8 @@ use worldwire_uru::types::Uuid;
 
 use super::content::Facts;
 
-/// The nodes of all marker games. In a damaged vault, several nodes can hold the same thing; the
-/// first one is used.
+/// The nodes of all marker games. In a damaged vault, several nodes can store the same part of a
+/// game; the first one is used.
 #[derive(Debug, Default)]
 pub(crate) struct MarkerIndex {
     /// Template and node.
@@ -27,7 +27,7 @@ pub(crate) struct MarkerIndex {
 }
 
 impl MarkerIndex {
-    /// Replaces what a node holds.
+    /// Replaces the index entries for a node.
     pub(super) fn set(&mut self, id: u32, old: Option<&Facts>, new: Option<&Facts>) {
         if let Some(old) = old {
             self.place(id, old, false);
@@ -91,19 +91,19 @@ impl MarkerIndex {
         self.markers.range(range).next().map(|(.., id)| *id)
     }
 
-    /// The node with what a player has captured.
+    /// The node with the markers that a player has captured.
     pub(super) fn captures(&self, template: Uuid, player: u32) -> Option<u32> {
         let range = (template, player, 0)..=(template, player, u32::MAX);
         self.captures.range(range).next().map(|(.., id)| *id)
     }
 
-    /// The nodes with what players have captured.
+    /// The nodes with the markers that players have captured.
     pub(super) fn all_captures(&self, template: Uuid) -> impl Iterator<Item = u32> {
         let range = (template, 0, 0)..=(template, u32::MAX, u32::MAX);
         self.captures.range(range).map(|(.., id)| *id)
     }
 
-    /// The nodes with what one player has captured, of all templates.
+    /// The nodes with the markers that one player has captured, for all templates.
     pub(super) fn captured_by(&self, player: u32) -> impl Iterator<Item = u32> {
         let (first, last) = (Uuid::ZERO, Uuid([0xff; 16]));
         let range = (player, first, 0)..=(player, last, u32::MAX);

@@ -1,8 +1,8 @@
-//! Marker games: templates, markers, and who has captured them.
+//! Marker games: templates, markers, and the players who have captured them.
 //!
-//! Clients keep a MarkerGame node for each of their games. It has the game's name and the UUID of
-//! its template, and players send it to each other like any other node. The rest is stored here, in nodes
-//! outside all trees, which clients never see:
+//! Clients keep a MarkerGame node for each of their games. The node contains the game's name and
+//! the UUID of its template, and players send it to each other like any other node. The rest of the
+//! game is stored here, in nodes outside all trees, which clients never see:
 //!
 //! | node | fields |
 //! | --- | --- |
@@ -10,12 +10,12 @@
 //! | marker | `Uuid_1` template, `UInt32_1` number, `Text_1` text, `Text_2` the age's filename, `Blob_1` position: three `f64` |
 //! | captures | `Uuid_1` template, `UInt32_1` player, `Blob_1` the numbers of captured markers: `u32` each |
 //!
-//! A marker's number is never reused in its template, so deleting a marker leaves the captures
-//! alone: numbers without a marker are ignored.
+//! A marker's number is never reused in its template, so deleting a marker does not need to change
+//! the captures: numbers without a marker are ignored.
 //!
-//! A quest stays until no MarkerGame node has named it for a day, because others may have it even if
-//! its creator has deleted it. A calibration mission has no such node; it is removed with its
-//! creator. Games that run stay in any case: age nodes report theirs.
+//! A quest is kept until no MarkerGame node has named it for a day, because others may have it even
+//! if its creator has deleted it. A calibration mission has no such node; it is removed together
+//! with its creator. Running games are always kept: age nodes report those that run there.
 
 #[cfg(test)]
 mod tests;
@@ -39,20 +39,20 @@ use super::{ConnectionId, Vault};
 const TEMPLATE: NodeType = NodeType(0x7577_0003);
 /// The type of nodes with a marker.
 const MARKER: NodeType = NodeType(0x7577_0004);
-/// The type of nodes with what a player has captured.
+/// The type of nodes with the markers that a player has captured.
 const CAPTURES: NodeType = NodeType(0x7577_0005);
 
-/// How long a quest stays after it was found unused, in seconds.
+/// How long a quest is kept after it was found unused, in seconds.
 const GRACE: u32 = 24 * 3_600;
 /// The maximum number of requests in one transaction.
 pub(in crate::uru) const AT_ONCE: usize = 32;
 
-/// Whether nodes of a type hold marker games.
+/// Whether nodes of this type store parts of marker games.
 pub(crate) fn is_marker_node(kind: NodeType) -> bool {
     matches!(kind, TEMPLATE | MARKER | CAPTURES)
 }
 
-/// The facts about a node that holds a part of a marker game, or names one.
+/// The facts about a node that stores part of a marker game or names one.
 pub(super) fn facts(node: &VaultNode<'_>) -> Facts {
     let template = node.uuid_1.unwrap_or_default();
     let number = node.uint32_1.unwrap_or_default();
@@ -83,11 +83,11 @@ asks! {
     121 NameGames { templates: BTreeSet<Uuid> } -> BTreeMap<Uuid, String>;
         |state, _id| state.marker_names(templates)
 
-    /// Removes unused marker games. Returns how many.
+    /// Removes unused marker games. Returns their number.
     122 CleanUp { open: BTreeSet<Uuid> } -> u64;
         |state, _id| Ok(state.clean_up_markers(open)? as u64)
 
-    /// Keeps marker games that run at a node.
+    /// Protects marker games that run on a node from removal.
     123 KeepGames { templates: BTreeSet<Uuid> } -> ();
         |state, _id| state.keep_games(templates)
 }
@@ -118,7 +118,8 @@ impl Vault {
         Ok(self.ask(ConnectionId::NONE, NameGames { templates }).await?.0)
     }
 
-    /// Keeps marker games that run at this node. If that fails, the next time is soon enough.
+    /// Protects marker games that run on this node from removal. If this fails, the next time is
+    /// soon enough.
     pub(in crate::uru) async fn keep_marker_games(&self, templates: BTreeSet<Uuid>) {
         if let Ok((session, _notices)) = self.connect().await
             && let Err(error) = session.ask(KeepGames { templates }).await
@@ -127,8 +128,8 @@ impl Vault {
         }
     }
 
-    /// Removes quests that nothing has named for a day, and what belongs to deleted players. `open`
-    /// are the templates of games that run. Returns the number of removed templates.
+    /// Removes quests that no node has named for a day, and data that belongs to deleted players.
+    /// `open` contains the templates of running games. Returns the number of removed templates.
     pub(in crate::uru) async fn clean_up_markers(&self, open: BTreeSet<Uuid>) -> u64 {
         match self.ask(ConnectionId::NONE, CleanUp { open }).await {
             Ok((removed, _)) => removed,
@@ -152,7 +153,7 @@ impl VaultState {
         }
     }
 
-    /// Does what [`MarkerLibrary`](worldwire_uru::games::MarkerLibrary) does.
+    /// Does the same as [`MarkerLibrary`](worldwire_uru::games::MarkerLibrary).
     pub(in crate::uru::vault) fn markers(
         &mut self,
         request: &MarkerRequest,
@@ -224,8 +225,8 @@ impl VaultState {
         Ok(MarkerAnswer::Done)
     }
 
-    /// The node of a template, if this player made it. It may have been removed, and made again by
-    /// another player.
+    /// The node of a template, if this player created it. The template may have been removed, and
+    /// created again by another player.
     fn template_made_by(&self, template: Uuid, player: u32) -> Option<u32> {
         let node = self.graph().markers().template(template)?;
         match self.graph().get(node)?.facts {
@@ -283,7 +284,7 @@ impl VaultState {
         needed.push(node);
         needed.extend(captures);
         self.need(&needed)?;
-        // Otherwise it could be removed before its age is asked which games run.
+        // Otherwise, the game could be removed before its age is asked which games run.
         if self.is_unused(node) {
             self.change_node(node, None, VaultNode { uint32_4: Some(0), ..VaultNode::default() })?;
         }
@@ -392,7 +393,7 @@ impl VaultState {
 
     fn drop_marker_nodes(&mut self, nodes: Vec<u32>) {
         for node in nodes {
-            // Only administrators can have put it into a tree.
+            // Only an administrator can have put the node into a tree.
             let parents: Vec<_> = self.graph().parents(node).collect();
             parents.into_iter().for_each(|parent| self.unlink(parent, node));
             let children: Vec<_> = self.graph().children(node).collect();
@@ -401,7 +402,8 @@ impl VaultState {
         }
     }
 
-    /// Deletes what a player has captured, and the player's calibration missions.
+    /// Deletes the record of the markers that a player has captured, and the player's calibration
+    /// missions.
     pub(super) fn remove_markers_of(&mut self, player: u32) {
         let index = self.graph().markers();
         let captures: Vec<_> = index.captured_by(player).collect();
@@ -411,7 +413,7 @@ impl VaultState {
         missions.into_iter().for_each(|template| self.remove_template(template));
     }
 
-    /// Games count as used from now on, until they are found unused.
+    /// From now on, games count as used until they are found unused.
     fn keep_games(&mut self, templates: &BTreeSet<Uuid>) -> Outcome<()> {
         let index = self.graph().markers();
         let nodes = templates.iter().filter_map(|template| index.template(*template));
@@ -503,7 +505,7 @@ fn stored<const N: usize>(text: &GameText<'_, N>) -> TermStr<'static> {
     TermStr::from(text.as_bytes().to_vec())
 }
 
-/// Text that does not crash clients. An operator may have replaced it with anything.
+/// Changes text so that it does not crash clients. An operator may have replaced it with anything.
 fn sound<const N: usize>(text: Option<&TermStr<'_>>) -> GameText<'static, N> {
     let text = text.map(TermStr::to_text).unwrap_or_default();
     let mut units = 0;

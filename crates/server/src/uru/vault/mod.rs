@@ -1,24 +1,24 @@
-//! A shard's vault: all persistent data, with accounts, players, ages and scores.
+//! A shard's vault: all persistent data, including accounts, players, ages and scores.
 //!
-//! [`Vault`] is the handle for services, cheap to clone. One task owns an index of the whole vault
-//! in memory and is the only writer of the database. Requests that arrive together form a *batch*
-//! and share one transaction. Replies and notices are sent after the commit, so nothing that a
-//! client has seen can be lost.
+//! [`Vault`] is the handle for services; it is cheap to clone. One task owns an in-memory index of
+//! the whole vault and is the only writer of the database. Requests that arrive together form a
+//! *batch* and share one transaction. Replies and notices are sent after the commit, so nothing
+//! that a client has seen can be lost.
 //!
 //! # For services
 //!
 //! [`Vault::open`] opens or creates the vault in a database ([`store::open`](crate::store::open)),
-//! with the rules that the operator chose ([`VaultConfig`]). Each client connection gets a
-//! [`Connection`] for its requests, and its [`Notices`] about changes, from [`Vault::connect`].
-//! Operators use the other methods of [`Vault`], through [`admin`](super::admin).
+//! with the rules that the operator chose ([`VaultConfig`]). [`Vault::connect`] returns a
+//! [`Connection`] for a client connection's requests, and its [`Notices`] about changes. Operators
+//! use the other methods of [`Vault`], through [`admin`](super::admin).
 //!
 //! Every method of a connection is one request. It returns the data for the reply, or the
-//! [`NetError`] that is its result. For a request without a reply, log the error. The future may be
-//! dropped at any time; the request then either happens or does not. Dropping the [`Connection`]
-//! takes its player offline.
+//! [`NetError`] that is the reply's result. If the request has no reply, log the error. The future
+//! may be dropped at any time; the request is then carried out completely or not at all. Dropping
+//! the [`Connection`] takes its player offline.
 //!
 //! **Order.** Notices arrive in the order of the changes. After a method returns, first send all
-//! notices from [`Notices::due`], then the reply. That is the order of events.
+//! notices from [`Notices::due`], then the reply. This preserves the order of events.
 //!
 //! **States.** Requests that are not allowed yet fail with [`NetError::AuthenticationFailed`].
 //! Before the login, only the login is allowed. Before a player is chosen, only requests about
@@ -30,11 +30,11 @@
 //!
 //! # Inside
 //!
-//! `steps` holds the data in memory and the only code that changes it, without I/O; `graph`,
-//! `interest` and `contents` are its parts; `operations`, `access`, `trees` and the modules beside
-//! this one are the rules; `task` is the loop that groups, commits and answers. `ask` defines
-//! what a request is; `requests` holds those of clients. `resume` hands sessions over to other
-//! processes.
+//! `steps` contains the data in memory and the only code that changes it, without I/O; `graph`,
+//! `interest` and `contents` are its parts; `operations`, `access`, `trees` and the modules next to
+//! them implement the rules; `task` is the loop that groups requests into batches, commits them and
+//! replies. `ask` defines requests in general; `requests` contains those of clients. `resume` hands
+//! sessions over to other processes.
 
 mod access;
 mod accounts;

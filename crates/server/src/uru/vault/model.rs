@@ -1,4 +1,5 @@
-//! Property tests that compare the state with a naive model, which finds everything by walking.
+//! Property tests that compare the state with a naive model, which finds everything by walking the
+//! graph.
 
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
@@ -125,7 +126,7 @@ impl Model {
 struct Both {
     state: VaultState,
     model: Model,
-    /// What the database would hold.
+    /// The data that the database would contain.
     stored: Changes,
     settled: Model,
     notices: Vec<(ConnectionId, Notice)>,
@@ -176,7 +177,7 @@ impl Both {
         self.notices.extend(receivers.into_iter().map(|connection| (connection, notice)));
     }
 
-    /// Applies a simple step to both.
+    /// Applies a simple step to both the state and the model.
     fn simple(&mut self, step: &Step) {
         let system = self.state.system();
         match *step {
@@ -236,7 +237,7 @@ impl Both {
                 }
             }
             Step::Unlink(parent, child) => {
-                // Usually picks an existing reference.
+                // In most cases, picks an existing reference.
                 let refs: Vec<_> = self.model.refs.keys().copied().collect();
                 let (parent, child) = match refs.get(parent % (refs.len() + 1)) {
                     Some(reference) => *reference,

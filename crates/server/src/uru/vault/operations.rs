@@ -13,7 +13,7 @@ use super::steps::VaultState;
 pub const MAX_FOUND: usize = 512;
 /// The maximum number of nodes that a search examines.
 const MAX_LOOKED_AT: usize = 4_096;
-/// The maximum number of references that a reply can hold.
+/// The maximum number of references in a reply.
 const MAX_REFS: usize = 1_048_576;
 
 impl VaultState {
@@ -46,7 +46,8 @@ impl VaultState {
     }
 
     /// `VaultNodeFetch`: an encoded node. Other players' account IDs are shown only to
-    /// administrators, because an account and a player are all that is needed for joining an age.
+    /// administrators, because an account ID and a player number are all that is needed to join an
+    /// age.
     pub(crate) fn fetch(&mut self, connection: ConnectionId, id: u32) -> Outcome<Content> {
         let session = self.logged_in(connection)?;
         if !self.may_read(connection, session, id) {
@@ -95,7 +96,7 @@ impl VaultState {
     ) -> Outcome<()> {
         self.check_ref(connection, parent, child, true)?;
         let session = self.playing(connection)?;
-        // Players cannot add references in the name of others, including future players.
+        // Players cannot add references in the name of others, not even of future players.
         let own = owner == 0 || owner == session.player;
         let another = self.graph().kind(owner).is_none_or(|kind| kind == NodeType::Player);
         if !own && another && !session.is_admin() {
@@ -140,8 +141,8 @@ impl VaultState {
         Ok(found.filter(|id| self.may_read(connection, session, *id)).take(MAX_FOUND).collect())
     }
 
-    /// `VaultSendNode`: puts a node into another player's inbox, unless it is full. An invitation
-    /// also lets the receiver into the age.
+    /// `VaultSendNode`: puts a node into another player's inbox, unless the inbox is full. An
+    /// invitation also lets the receiver into the age.
     pub(crate) fn send(
         &mut self,
         connection: ConnectionId,

@@ -1,4 +1,4 @@
-//! Ages that the shard itself owns, as operators list, add and remove them.
+//! Operators' requests to list, add and remove ages that belong to the shard itself.
 
 use worldwire_uru::types::{NetError, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
@@ -13,7 +13,7 @@ use super::steps::VaultState;
 use super::trees::text;
 use super::{ConnectionId, Vault};
 
-/// The maximum number of instances of one age that clients' links create.
+/// The maximum number of instances of one age that are created for clients' links.
 const MAX_LINKED: usize = 8;
 
 /// An age, as operators see it.
@@ -23,11 +23,11 @@ pub struct AgeSummary {
     pub id: u32,
     /// The name that players see.
     pub title: String,
-    /// Whether it is in the public list.
+    /// Whether the age is in the public list.
     pub is_public: bool,
     /// Whether it is one of the shard's own.
     pub is_own: bool,
-    /// Its names, owners and population.
+    /// The age's names, owners and population.
     pub age: PublicAge,
 }
 
@@ -40,7 +40,7 @@ pub struct OnlineSession {
     pub account: String,
     /// The player's number and name, if one is chosen.
     pub player: Option<(u32, String)>,
-    /// The name of the age that others see the player in.
+    /// The name of the age in which others see the player.
     pub place: String,
     /// The instance of that age; zero for none.
     pub instance: Uuid,
@@ -50,7 +50,7 @@ pub struct OnlineSession {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemoveError {
-    /// Players own it.
+    /// Players own the age.
     #[error("belongs to players, who would lose it")]
     Owned,
     /// The next start would create it again.
@@ -75,8 +75,8 @@ impl Vault {
         Ok(self.call(None, None, move |state| state.list_ages(all)).await?.0)
     }
 
-    /// Creates a public age of the shard's own, unless an instance with this UUID exists. Returns
-    /// it, and whether it is new.
+    /// Creates a public age that belongs to the shard, unless an instance with this UUID exists.
+    /// Returns the age, and whether it is new.
     ///
     /// # Errors
     /// [`NetError::InvalidParameter`] for names that are empty or too long, and for an instance of
@@ -85,8 +85,8 @@ impl Vault {
         Ok(self.call(None, None, move |state| state.add_own_age(&age)).await?.0)
     }
 
-    /// Removes an age, given its Age node, with its states and the links to it. A running age ends
-    /// first. On an error, the age still exists.
+    /// Removes an age, given its Age node, together with its states and the links to it. A running
+    /// age ends first. On an error, the age still exists.
     pub async fn remove_age(&self, age: u32) -> Result<(), RemoveError> {
         let failed = |error| RemoveError::Clear(ClearError::Vault(error));
         let check = move |state: &mut VaultState| Ok(state.may_remove_age(age));
@@ -154,8 +154,8 @@ impl VaultState {
         self.graph().find(&template, usize::MAX).len()
     }
 
-    /// The Age node of an instance. If there is none, and scripts of the game link to fixed
-    /// instances of this age, it is created for the client that follows such a link.
+    /// The Age node of an instance. If there is none, and the game's scripts link to fixed
+    /// instances of this age, creates the instance for the client that follows such a link.
     pub(crate) fn linked_age(
         &mut self,
         connection: ConnectionId,
@@ -185,7 +185,7 @@ impl VaultState {
         if owners.is_some_and(|list| self.graph().children(list).next().is_some()) {
             return Err(RemoveError::Owned);
         }
-        // Of several ages with the configured names, all but one can go.
+        // If several ages have the configured names, all but one can be removed.
         let is_only = |age: &&StaticAge| self.find_static(age, 2) == [info];
         let config = self.config();
         let mut configured = [&config.city].into_iter().chain(&config.static_ages);
@@ -200,7 +200,7 @@ impl VaultState {
         if let Err(error) = self.may_remove_age(age) {
             return Ok(Err(error));
         }
-        // Somebody may have entered since its states were cleared.
+        // Somebody may have entered since the age's states were cleared.
         if self.sessions().values().any(|session| session.age == age) {
             return Ok(Err(ClearError::Running.into()));
         }

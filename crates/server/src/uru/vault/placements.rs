@@ -1,11 +1,11 @@
-//! Which process runs each age, if several processes run ages.
+//! Placements, which record the process that runs each age if several processes run ages.
 //!
-//! A *placement* gives an age to a process of a node. Its *fence* is higher than that of any earlier
-//! placement, and every change that the age makes names it: the vault refuses changes of ages whose
-//! placement is over. A placement is stored in the batch of the request that needs it, so it
-//! survives the process with the vault.
+//! A *placement* assigns an age to the process of a node. Its *fence* is higher than that of any
+//! earlier placement, and every change that the age makes names the fence: the vault refuses
+//! changes by ages whose placement is over. A placement is stored in the batch of the request that
+//! needs it, so it survives the process with the vault.
 //!
-//! Ages in the process with the vault have no placement. Their changes have the fence 0.
+//! Ages in the process with the vault have no placement. Their changes name the fence 0.
 
 use worldwire_uru::types::{NetError, Uuid};
 
@@ -18,8 +18,8 @@ use super::session::Outcome;
 use super::steps::VaultState;
 use crate::store::{Change, PlacementRow};
 
-/// The first number of temporary ages with a placement. The process with the vault chooses lower
-/// ones for its own.
+/// The first number for temporary ages with a placement. The process with the vault uses lower
+/// numbers for its own temporary ages.
 pub(in crate::uru) const FIRST_PLACED: u32 = 0xc000_0000;
 
 /// The placement of an age.
@@ -48,7 +48,7 @@ impl Placement {
     }
 }
 
-/// The process to which new ages go.
+/// The process that runs new ages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::uru) struct Candidate {
     /// The name of the node.
@@ -57,14 +57,14 @@ pub(in crate::uru) struct Candidate {
     pub(in crate::uru) process: u64,
 }
 
-/// An age that a session may join, and where it is.
+/// An age that a session may join, and the place where it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::uru) struct PlacedAge {
     /// The age.
     pub(in crate::uru) found: AgeFound,
-    /// The session's player. Without one, no process need run the age.
+    /// The session's player. If there is none, no process needs to run the age.
     pub(in crate::uru) identity: Option<PlayerIdentity>,
-    /// The number and the placement; `None` for an age of this process.
+    /// The number and the placement; `None` for an age in this process.
     pub(in crate::uru) placed: Option<(u32, Placement)>,
 }
 
@@ -76,15 +76,15 @@ pub(in crate::uru) struct Wanted<'w> {
     pub(in crate::uru) instance: Uuid,
     /// A placement that is over, by number and fence.
     pub(in crate::uru) over: Option<(u32, u64)>,
-    /// Where to run the age if it does not run yet; `None` for this process.
+    /// Where to run the age if it is not running yet; `None` for this process.
     pub(in crate::uru) candidate: Option<&'w Candidate>,
 }
 
 impl Connection {
     /// Lets the session's player into an age, as [`request_age`](Connection::request_age) does, and
-    /// decides which process runs it. `is_here` says whether an age runs in this process. It is
-    /// asked about ages without a placement; the second argument is whether the age will run here
-    /// otherwise.
+    /// decides which process runs the age. `is_here` returns whether an age runs in this process.
+    /// It is called for ages without a placement; its second argument is whether the age will run
+    /// here if it is not running yet.
     pub(in crate::uru) async fn request_placed_age(
         &self,
         filename: String,
@@ -134,7 +134,7 @@ impl Vault {
         self.operate(None, end).await
     }
 
-    /// The players among these who are not online.
+    /// The players in this list who are not online.
     pub(in crate::uru) async fn offline(&self, players: Vec<u32>) -> Result<Vec<u32>, NetError> {
         let offline = move |state: &mut VaultState| {
             let players = players.iter().copied();
@@ -158,7 +158,7 @@ impl VaultState {
         }
     }
 
-    /// Lets a session's player into an age and finds or makes its placement.
+    /// Lets a session's player into an age and finds or creates the age's placement.
     pub(in crate::uru::vault) fn place_age(
         &mut self,
         connection: ConnectionId,
@@ -195,7 +195,7 @@ impl VaultState {
 
     /// The number and the fence of a new placement. `age` is 0 if the age is not in the vault.
     fn make_number(&mut self, age: u32) -> Outcome<(u32, u64)> {
-        // A temporary age may still have the number that belongs to the first of these fences.
+        // A temporary age may still have the number that goes with the first of these fences.
         for _ in 0..=self.placements().len() {
             let fence = self.make_fence()?;
             let number = match age {

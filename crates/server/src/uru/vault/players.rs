@@ -1,8 +1,8 @@
-//! Players: the register of their names, and which of them are active where.
+//! Players: their names, and the sessions and ages in which they are active.
 //!
 //! Clients send the name of a player who chats as a `SafeString`. In that form, a text whose first
 //! byte is above 0x7f cannot be distinguished from one that is not inverted: clients would misread
-//! it, or crash. So a name begins with an ASCII character.
+//! it or crash. So a name must begin with an ASCII character.
 
 use worldwire_core::text::is_hostile;
 use worldwire_uru::types::{NetError, TermStr, Uuid};
@@ -29,7 +29,7 @@ pub struct Kicked {
 /// A player whom an operator renamed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Renamed {
-    /// Its number.
+    /// The player's number.
     pub player: u32,
     /// The old name.
     pub old: String,
@@ -37,12 +37,12 @@ pub struct Renamed {
     pub new: String,
     /// The AgeInfo nodes of the player's ages that had the old name, too.
     pub ages: Vec<u32>,
-    /// Whether the player is online. Its client and the age it is in keep the old name until the
-    /// next login.
+    /// Whether the player is online. The player's client and the age that it is in keep the old
+    /// name until the next login.
     pub online: bool,
 }
 
-/// The length that a player's name must stay below, in UTF-16 units.
+/// A player's name must be shorter than this, in UTF-16 units.
 const NAME_UNITS: usize = 40;
 /// The minimum number of characters in a player's name, not counting spaces.
 const NAME_CHARACTERS: usize = 3;
@@ -65,7 +65,7 @@ impl VaultState {
             return Err(NetError::PlayerNotFound.into());
         }
         match self.connection_of(player) {
-            // The other session's client did not come back with its token.
+            // The other session's client did not return with its token.
             Some(other) if self.is_waiting(other) => self.disconnect(other)?,
             Some(other) if other != connection => match self.config().on_duplicate {
                 OnDuplicate::Refuse => return Err(NetError::LoggedInElsewhere.into()),
@@ -127,8 +127,8 @@ impl VaultState {
         self.kick(other, NetError::KickedByCCR)
     }
 
-    /// Ends sessions on behalf of an operator: that of a player, given by number or name, or all of
-    /// an account, given by name. Returns these sessions.
+    /// Ends sessions on behalf of an operator: the session of a player, given by number or name, or
+    /// all sessions of an account, given by name. Returns the sessions that were ended.
     pub(crate) fn kick_by_name(&mut self, who: &str) -> Outcome<Vec<Kicked>> {
         let account = self.accounts().named(who).map(|(id, _)| id);
         let player = self.player_called(who);
@@ -139,7 +139,7 @@ impl VaultState {
         };
         match (account, player) {
             (None, None) => return Err(NetError::AccountNotFound.into()),
-            // An account has the name of another account's player.
+            // An account has the same name as another account's player.
             (Some(account), Some(player)) if self.players().account(player) != Some(account) => {
                 return Err(NetError::InvalidParameter.into());
             }
@@ -154,7 +154,7 @@ impl VaultState {
         self.kick_all(found, NetError::KickedByCCR)
     }
 
-    /// Sets whether only staff may log in, and with `kick` ends the sessions of all others.
+    /// Sets whether only staff may log in. If `kick` is set, also ends the sessions of all others.
     pub(crate) fn restrict(&mut self, restricted: bool, kick: bool) -> Outcome<Vec<Kicked>> {
         let sessions = self.sessions().iter();
         let others = sessions.filter(|(_, session)| kick && !session.is_staff());
@@ -165,7 +165,7 @@ impl VaultState {
         Ok(kicked)
     }
 
-    /// Ends sessions, given with their account and player.
+    /// Ends sessions, each given with its account and player.
     fn kick_all(
         &mut self,
         mut sessions: Vec<(ConnectionId, Uuid, u32)>,
@@ -199,7 +199,7 @@ impl VaultState {
         Ok(())
     }
 
-    /// Updates the PlayerInfo, which shows others where a player is.
+    /// Updates a PlayerInfo, which shows others where the player is.
     pub(crate) fn show_player(
         &mut self,
         player: u32,
@@ -308,7 +308,7 @@ impl VaultState {
     }
 }
 
-/// The fields of a PlayerInfo about the whereabouts of its player.
+/// The fields of a PlayerInfo that show where its player is.
 fn shown(online: bool, place: &str, instance: Uuid) -> VaultNode<'static> {
     VaultNode {
         int32_1: Some(i32::from(online)),

@@ -1,8 +1,8 @@
-//! Removing nodes that belong to no tree.
+//! Removes nodes that belong to no tree.
 //!
 //! A client that deletes something only removes the reference to it, because the node may be in
-//! other trees. So nodes that players removed stay, and so do nodes that a client created and never
-//! placed. Pruning removes all of them in one transaction, except:
+//! other trees. So nodes that players have removed still exist, and so do nodes that a client
+//! created but never placed. Pruning removes all of them in one transaction, except:
 //!
 //! * nodes of players who are online, whose clients may be about to place them;
 //! * nodes that changed within the last hour;
@@ -21,21 +21,21 @@ use super::content::{Facts, folder};
 use super::session::Outcome;
 use super::steps::VaultState;
 
-/// How long a node stays after its last change, in seconds.
+/// How long a node is kept after its last change, in seconds.
 const GRACE: u32 = 3_600;
 
-/// The nodes that were removed, or would be.
+/// The nodes that were or would be removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
     /// The number of nodes of each type.
     pub nodes: BTreeMap<String, usize>,
     /// The number of references from these nodes.
     pub refs: usize,
-    /// The number of nodes that belong to no tree but stay, for one of the reasons above.
+    /// The number of nodes that belong to no tree but are kept, for one of the reasons above.
     pub kept: usize,
 }
 
-/// Why a node that belongs to no tree stays.
+/// Why a node that belongs to no tree is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeptBecause {
     /// The node owns scores, belongs to an existing player or age, or is needed by other servers.
@@ -44,12 +44,12 @@ pub(super) enum KeptBecause {
     Online,
     /// The node changed within the last hour.
     Recent,
-    /// The node is below a node that stays.
+    /// The node is below a node that is kept.
     Below,
 }
 
 impl KeptBecause {
-    /// The kind of finding, and what it says about the node.
+    /// The kind of finding, and its text about the node.
     pub(super) fn finding(self) -> (&'static str, &'static str) {
         match self {
             Self::Needed => (
@@ -76,7 +76,7 @@ impl KeptBecause {
 }
 
 impl VaultState {
-    /// Removes nodes that belong to no tree; with `dry`, only counts them.
+    /// Removes nodes that belong to no tree; if `dry` is set, only counts them.
     pub(crate) fn prune(&mut self, dry: bool) -> Outcome<Pruned> {
         let loose = self.loose();
         let kept = loose.values().flatten().count();
@@ -85,7 +85,7 @@ impl VaultState {
             let kind = self.graph().kind(id).unwrap_or_default();
             let kind = kind.name().map_or_else(|| kind.0.to_string(), str::to_owned);
             *pruned.nodes.entry(kind).or_default() += 1;
-            // All parents of the node are pruned, too, each with its references.
+            // All parents of the node are pruned, too, and their references are removed with them.
             let children: Vec<_> = self.graph().children(id).collect();
             pruned.refs += children.len();
             if !dry {
@@ -98,7 +98,8 @@ impl VaultState {
         Ok(pruned)
     }
 
-    /// The nodes that belong to no tree, and why those that [`prune`](Self::prune) keeps stay.
+    /// The nodes that belong to no tree, and, for those that [`prune`](Self::prune) keeps, the
+    /// reason.
     pub(super) fn loose(&self) -> BTreeMap<u32, Option<KeptBecause>> {
         let ids = self.graph().ids().into_iter().filter(|id| self.is_loose(*id));
         let mut loose: BTreeMap<_, _> = ids.map(|id| (id, None)).collect();

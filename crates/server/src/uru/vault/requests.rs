@@ -15,8 +15,8 @@ use super::tables::players::PlayerSummary;
 use super::trees::AgeNodes;
 use crate::store::ScoreRow;
 
-/// The player that an encoded `AcctSetPlayerRequest` or `PlayerDeleteRequest` is about, and whether
-/// the request chooses that player.
+/// The player in an encoded `AcctSetPlayerRequest` or `PlayerDeleteRequest`, and whether the
+/// request chooses that player.
 pub(in crate::uru) fn named_player(kind: u16, body: &[u8]) -> Option<(u32, bool)> {
     match kind {
         SetPlayer::KIND => decoded(body).ok().map(|SetPlayer { player }| (player, true)),
@@ -116,8 +116,8 @@ requests! {
     15 MakeAge = init_age(new: InitAge) -> AgeNodes;
         |state, id| state.init_age(id, new)
 
-    /// `AgeRequest`, with filename and instance. From now on the session counts as being in
-    /// that age, and watches its nodes.
+    /// `AgeRequest`, with filename and instance. From now on, the session counts as being in that
+    /// age and watches the age's nodes.
     16 RequestAge = request_age(filename: String, instance: Uuid) -> AgeFound;
         |state, id| state.request_age(id, filename, *instance)
 

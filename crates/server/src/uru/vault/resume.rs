@@ -1,15 +1,15 @@
 //! Sessions that outlive their connection or their process.
 //!
 //! While a process serves the shard, [`Reconnections`](crate::uru::auth::Reconnections) moves
-//! sessions to new connections. If processes share the database, the database also holds the
-//! session of every client that can reconnect. A process that takes over reads these sessions, and
-//! each *waits* for its client: the player stays online.
-//! The client connects again with the token that it got from the previous process, as it does after
-//! any lost connection, and its session moves to the new connection. After a while, sessions whose
-//! clients did not return end.
+//! sessions to new connections. If several processes share the database, the database also stores
+//! the session of every client that can reconnect. A process that takes over reads these sessions,
+//! and each of them *waits* for its client: the player stays online. The client connects again with
+//! the token that it got from the previous process, as it does after losing any connection, and its
+//! session moves to the new connection. After a while, sessions whose clients have not returned
+//! end.
 //!
-//! The database has only digests of the tokens. A token can be used once, and only from
-//! its address.
+//! The database contains only digests of the tokens. A token can be used only once and only from
+//! the client's address.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -24,7 +24,7 @@ use super::session::{ConnectionId, Notice, Outcome, Session};
 use super::steps::VaultState;
 use crate::store::{Change, SessionRow};
 
-/// What a client needs to resume a session.
+/// The credentials with which a client can resume a session.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Ticket {
     /// A digest of the token.
@@ -63,8 +63,8 @@ wire_struct! {
 }
 
 asks! {
-    /// Lets a client that has logged in resume its session at the next process, with this ticket
-    /// only.
+    /// Lets a client that has logged in resume its session through the next process, with this
+    /// ticket only.
     130 KeepTicket { ticket: Option<Ticket> } -> ();
         |state, id| {
             let session = Session { ticket: *ticket, ..state.logged_in(id)?.clone() };
@@ -77,7 +77,7 @@ asks! {
     131 Resume { presented: Ticket, new: Option<Ticket> } -> Option<Resumed>;
         |state, id| state.resume(id, presented, *new)
 
-    /// Whose session this is.
+    /// The account and player of this session.
     132 Identify {} -> Resumed;
         |state, id| state.logged_in(id).map(|session| state.client(session)).map_err(Into::into)
 }
@@ -88,7 +88,8 @@ impl Connection {
         self.ask(KeepTicket { ticket }).await
     }
 
-    /// Whose session this is. Fails with [`NetError::AuthenticationFailed`] before the login.
+    /// The account and player of this session. Fails with [`NetError::AuthenticationFailed`] before
+    /// the login.
     pub(in crate::uru) async fn identify(&self) -> Result<Resumed, NetError> {
         self.ask(Identify {}).await
     }
@@ -105,16 +106,16 @@ impl Connection {
 }
 
 impl Vault {
-    /// Ends the sessions whose clients have not returned. Returns how many.
+    /// Ends the sessions whose clients have not returned. Returns their number.
     pub(in crate::uru) async fn end_waiting(&self) -> Result<usize, NetError> {
         self.operate(None, VaultState::end_waiting).await
     }
 }
 
 impl VaultState {
-    /// Stores sessions from now on. Those that the previous process stored wait for their clients,
-    /// which may have missed some notices. `last_epoch` is that of the previous process. Call this after
-    /// [`finish_loading`](VaultState::finish_loading).
+    /// From now on, stores sessions. Those that the previous process stored wait for their clients,
+    /// which may have missed some notices. `last_epoch` is the epoch of the previous process. Call
+    /// this after [`finish_loading`](VaultState::finish_loading).
     pub(super) fn load_sessions(
         &mut self,
         rows: Vec<(u64, SessionRow)>,
@@ -177,7 +178,8 @@ impl VaultState {
         let waiting = self.waiting().values();
         let waiting = waiting.filter_map(|id| Some((*id, self.sessions().get(id)?.player)));
         let waiting: Vec<_> = waiting.collect();
-        // Ask for all contents at once: whenever some are missing, the whole request runs again.
+        // Ask for all contents at once, because the whole request runs again whenever some are
+        // missing.
         let info = |player| self.graph().child(player, NodeType::PlayerInfo, None);
         self.need(&waiting.iter().filter_map(|(_, player)| info(*player)).collect::<Vec<_>>())?;
         for (connection, _) in &waiting {
@@ -229,8 +231,8 @@ mod tests {
         VaultState::new(VaultConfig::default(), ServerKey::from_bytes(&[1; 32]), random)
     }
 
-    /// A process with a session that clients can resume with ticket 1: the player, and what the
-    /// process has stored.
+    /// A process with a session that its client can resume with ticket 1. Returns the player, and
+    /// the data that the process has stored.
     fn before() -> (u32, Changes) {
         let mut state = empty();
         state.keep_sessions(Vec::new());
@@ -331,7 +333,7 @@ mod tests {
         assert!(!state.sessions().contains_key(&OLD));
         assert_eq!(resume(&mut state, ticket(1, 1)), None);
 
-        // A new login of the account takes the player's place.
+        // A new login to the account replaces the waiting session.
         let mut state = after(&stored, Vec::new());
         let account = state.sessions()[&OLD].account;
         state.put_session(NEW, Some(Session { account, ..Session::default() }));
@@ -385,7 +387,7 @@ mod tests {
         assert_eq!(state.settle(), [(NEW, changed(player)), (NEW, added)]);
     }
 
-    /// Waiting sessions have no connection that takes notices.
+    /// Waiting sessions have no connection that could take notices.
     #[test]
     fn notices_are_kept_for_waiting_sessions() {
         let (player, stored) = before();

@@ -1,7 +1,8 @@
-//! Requests about scores: points under a name. Each owner has at most one score per name.
+//! Requests about scores. A score is a number of points under a name; each owner has at most one
+//! score per name.
 //!
-//! Anyone may read scores. A player may create and change its own (those of its Player node or
-//! PlayerInfo), and those of ages that it owns or is in.
+//! Anyone may read scores. A player may create and change its own scores (those of its Player node
+//! or PlayerInfo), and those of ages that it owns or is in.
 //!
 //! | type | | `AddPoints` | `SetPoints` | `TransferPoints` |
 //! | --- | --- | --- | --- | --- |
@@ -84,7 +85,8 @@ impl VaultState {
         Ok(())
     }
 
-    /// `ScoreTransferPoints`. Both scores must be the player's. A sum that does not fit is refused.
+    /// `ScoreTransferPoints`. Both scores must belong to the player. A sum that does not fit into
+    /// 32 bits is refused.
     pub(crate) fn transfer_points(
         &mut self,
         connection: ConnectionId,
@@ -104,7 +106,7 @@ impl VaultState {
         if source.value < points && !negative {
             return Err(NetError::ScoreNotEnoughPoints.into());
         }
-        // Points are neither lost nor created.
+        // A transfer neither loses nor creates points.
         let left = source.value.checked_sub(points).ok_or(NetError::ScoreNotEnoughPoints)?;
         let sum = target.value.checked_add(points).ok_or(NetError::InvalidParameter)?;
         (source.value, target.value) = (left, sum);

@@ -35,13 +35,13 @@ pub(crate) struct Session {
     pub(crate) flags: AccountFlags,
     /// The player, or 0.
     pub(crate) player: u32,
-    /// The Age node of the age it is in, or 0.
+    /// The Age node of the age that it is in, or 0.
     pub(crate) age: u32,
     /// The AgeInfo nodes of ages that it created recently and may become an owner of.
     pub(crate) made: Vec<u32>,
-    /// The age that it left last, and when.
+    /// The age that it last left, and the time.
     pub(crate) left: (u32, u32),
-    /// What the client needs to resume it through another process.
+    /// The ticket with which the client can resume it through another process.
     pub(crate) ticket: Option<Ticket>,
 }
 
@@ -69,7 +69,7 @@ impl Session {
         Self { age, left, ..self }
     }
 
-    /// The age that it is in, and the one that it left a moment ago.
+    /// The age that it is in, and the one that it left a short time ago.
     pub(super) fn places(&self, now: u32) -> impl Iterator<Item = u32> {
         let (left, when) = self.left;
         let recent = now.saturating_sub(when) < SHARE_SECONDS;
@@ -87,7 +87,7 @@ impl Session {
     }
 }
 
-/// How long players who were in the same age can still enter each other's ages, in seconds.
+/// How long players can still enter each other's ages after they were in the same age, in seconds.
 const SHARE_SECONDS: u32 = 300;
 
 /// Whether an account with these rights may log in while logins are restricted.
@@ -101,7 +101,7 @@ pub(crate) fn is_staff(flags: AccountFlags) -> bool {
 pub(crate) struct ConnectionId(pub(crate) u64);
 
 impl ConnectionId {
-    /// No session.
+    /// The number that stands for no session.
     pub(crate) const NONE: Self = Self(0);
 }
 
@@ -139,8 +139,8 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// Whether a client that gets this notice does not need an earlier one: both are about the same
-    /// node, or about the same reference.
+    /// Whether this notice makes an earlier one unnecessary: whether both are about the same node,
+    /// or about the same reference.
     pub(in crate::uru) fn supersedes(&self, earlier: &Self) -> bool {
         let subject = |notice: &Self| match *notice {
             Self::NodeChanged { node_id, .. } => Some((node_id, None)),
@@ -164,7 +164,7 @@ pub struct Login {
     pub server_challenge: u32,
     /// The proof.
     pub proof: [u8; 20],
-    /// The client's address. Without it, failures are counted by name only.
+    /// The client's address. If there is none, failures are counted by name only.
     pub address: Option<IpAddr>,
 }
 

@@ -1,18 +1,19 @@
-//! The task that owns the vault: it groups requests, commits them, and answers.
+//! The task that owns the vault: it groups requests into batches, commits them, and replies.
 //!
-//! No request is answered before its commit. If a commit fails, all requests of the batch are
-//! refused, and the batch is in doubt until the database says whether it took effect. Until then
-//! all requests are refused immediately, and new connections are accepted. If the batch had no
-//! effect, its changes are undone in memory; otherwise they stay, although their requests were
-//! refused.
+//! No request is answered before its commit. If a commit fails, all requests in the batch are
+//! refused, and the batch is in doubt until the database reports whether it took effect. Until
+//! then, all requests are refused immediately, but new connections are accepted. If the batch had
+//! no effect, its changes are undone in memory; otherwise, they are kept, although their requests
+//! were refused.
 //!
-//! If a batch had no effect, the database is regarded as failing until a commit succeeds. An empty
-//! batch tests it periodically, so that its recovery is noticed even without requests.
+//! If a batch had no effect, the database is regarded as failing until a commit succeeds. Empty
+//! batches test it periodically, so that its recovery is noticed even if there are no requests.
 //!
 //! If another process has taken over the database, nothing is in doubt: this vault ends.
 //!
-//! If processes share the database, requests that change nothing are answered only while this
-//! process has the lease. A commit needs no lease, because the database checks the epoch.
+//! If several processes share the database, requests that change nothing are answered only while
+//! this process holds the lease. A commit does not need the lease, because the database checks the
+//! epoch.
 
 mod doubt;
 mod message;
@@ -74,7 +75,7 @@ pub(crate) struct Task {
     queues: HashMap<ConnectionId, NoticeQueue>,
     /// Sessions that have ended, but whose players are not offline yet.
     gone: Vec<ConnectionId>,
-    /// Whether the last contents that were needed could not be read.
+    /// Whether the last attempt to read needed contents failed.
     is_unreadable: bool,
     /// When to test a failing database with an empty batch.
     probe: Probe,
@@ -83,9 +84,9 @@ pub(crate) struct Task {
     reports: Reports,
 }
 
-/// What a task shares with its handles.
+/// The state that a task shares with its handles.
 pub(crate) struct Reports {
-    /// Whether the last batch was not committed.
+    /// Whether the last batch could not be committed.
     pub(crate) failing: Arc<AtomicBool>,
     /// Set when sessions are left to the next process.
     pub(crate) leaving: Arc<AtomicBool>,
@@ -93,7 +94,8 @@ pub(crate) struct Reports {
     pub(crate) overtaken: watch::Sender<Option<Arc<StoreError>>>,
 }
 
-/// The maximum number of requests in a batch. With more, the first ones would wait too long.
+/// The maximum number of requests in a batch. If there were more, the first ones would wait too
+/// long.
 const MAX_AT_ONCE: usize = 512;
 /// How long a commit may take, plus a millisecond for each row.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -116,7 +118,7 @@ impl Task {
         Self::start(store, state, clock, position, None, reports).await
     }
 
-    /// Uses a state that was read from a database that this process has claimed. Creates the
+    /// Starts with a state that was read from a database that this process has claimed. Creates the
     /// shard's own ages if they are missing.
     pub(crate) async fn start(
         store: Arc<dyn Store>,
@@ -210,7 +212,8 @@ impl Task {
             for message in messages.drain(..) {
                 match message {
                     Message::Call(request) => requests.push(request),
-                    // The caller is gone; nothing would ever report this session ended.
+                    // The caller is gone, and nothing else would report that this session has
+                    // ended.
                     Message::Connect { reply, .. } if reply.is_closed() => {}
                     Message::Connect { arrival, reply } => {
                         self.connect(arrival);
@@ -254,7 +257,7 @@ impl Task {
         self.state.connect(id);
     }
 
-    /// Runs requests, commits their changes, and answers.
+    /// Runs requests, commits their changes, and replies.
     ///
     /// # Errors
     /// [`StoreError::Overtaken`] or [`StoreError::LeaseLost`], after which the vault must end. All
@@ -275,7 +278,7 @@ impl Task {
         for &connection in &gone {
             self.queues.remove(&connection);
             if self.run_loading(&mut |state| state.run_ending(connection)).await.is_err() {
-                // Try again with the next batch.
+                // The read is tried again with the next batch.
                 self.gone.push(connection);
             }
         }
@@ -340,7 +343,7 @@ impl Task {
             self.position = self.position.next();
             self.finish(Vec::new(), &[]);
         } else {
-            // Whether it accepts changes again is known after the next commit.
+            // The next commit shows whether the database accepts changes again.
             self.probe.schedule();
             self.state.undo();
             self.gone = gone;
@@ -349,7 +352,8 @@ impl Task {
         Ok(())
     }
 
-    /// Whether this process may answer without a commit. A commit would prove it.
+    /// Whether this process may answer without a commit. A commit would prove that it still serves
+    /// the database.
     async fn is_active(&mut self) -> bool {
         match &mut self.lease {
             None => true,
@@ -375,7 +379,7 @@ impl Task {
         Ok(())
     }
 
-    /// Loads contents for this batch. Returns a node whose content is missing in the database.
+    /// Loads contents for this batch. Returns a node whose content is missing from the database.
     async fn load(&mut self, ids: &[u32]) -> Result<Option<u32>, StoreError> {
         let rows = timeout(patience(ids.len()), self.store.nodes(ids)).await;
         let rows = rows.unwrap_or(Err(StoreError::Timeout));
@@ -391,7 +395,7 @@ impl Task {
         Ok(ids.iter().copied().find(|id| self.state.lacks(*id)))
     }
 
-    /// Completes a batch that took effect: sends notices and answers, in the order of events.
+    /// Completes a batch that took effect: sends notices and replies in the order of events.
     fn finish(&mut self, requests: Vec<Box<dyn Request>>, ends: &[usize]) {
         let mut notices = self.state.settle().into_iter();
         let mut delivered = 0;
@@ -430,7 +434,7 @@ fn refuse_all(requests: Vec<Box<dyn Request>>, error: NetError) {
     }
 }
 
-/// Waits until the lease has ended; forever without one.
+/// Waits until the lease has ended; waits forever if there is none.
 async fn lease_ended(lease: &mut Option<Lease>) -> Arc<StoreError> {
     match lease {
         Some(lease) => lease.ended().await,
@@ -438,7 +442,7 @@ async fn lease_ended(lease: &mut Option<Lease>) -> Arc<StoreError> {
     }
 }
 
-/// How long the database may take for this many rows.
+/// How long the database may take to commit this many rows.
 fn patience(rows: usize) -> Duration {
     PATIENCE + Duration::from_millis(u64::try_from(rows).unwrap_or(u64::MAX))
 }

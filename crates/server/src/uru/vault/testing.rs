@@ -1,4 +1,4 @@
-//! A vault for simulations of its surroundings: its batches always succeed.
+//! A vault for simulations of the parts around it. Its batches always succeed.
 
 use std::fmt;
 
@@ -63,7 +63,7 @@ impl TestVault {
         Self(state)
     }
 
-    /// A vault as [`new`](Self::new) makes it, with these placements.
+    /// A vault like one from [`new`](Self::new), with these placements.
     pub(in crate::uru) fn restored(
         instances: &[Uuid],
         players: u64,

@@ -41,8 +41,8 @@ struct Maker {
 }
 
 impl VaultState {
-    /// Creates what every shard has, unless it exists: its identity, the System tree, the city, a
-    /// neighbourhood, and the static ages.
+    /// Creates the parts that every shard has, unless they exist: its identity, the System tree,
+    /// the city, a neighbourhood, and the static ages.
     pub(crate) fn found(&mut self) -> Outcome<()> {
         if self.system() == 0 {
             let nobody = Maker { account: Uuid::ZERO, player: 0 };
@@ -71,13 +71,13 @@ impl VaultState {
         }
     }
 
-    /// The AgeInfo of the city, which is created if it is missing.
+    /// The AgeInfo of the city. Creates the city if it is missing.
     fn city(&mut self) -> Outcome<u32> {
         let city = self.config().city.clone();
         self.static_age(&city)
     }
 
-    /// The AgeInfo of an age that exists once, which is created if it is missing.
+    /// The AgeInfo of an age of which only one instance exists. Creates the age if it is missing.
     pub(super) fn static_age(&mut self, age: &StaticAge) -> Outcome<u32> {
         let info = match self.find_static(age, 1).first() {
             Some(info) => *info,
@@ -90,9 +90,9 @@ impl VaultState {
         Ok(info)
     }
 
-    /// At most `most` AgeInfos that a start would use for this age.
+    /// At most `most` AgeInfos, any of which the shard would use for this age when it starts.
     pub(super) fn find_static(&self, age: &StaticAge, most: usize) -> Vec<u32> {
-        // An instance is one age, whatever its name.
+        // An instance is one age, no matter what its name is.
         let template = match age.instance {
             Some(_) => VaultNode {
                 node_type: Some(NodeType::AgeInfo),
@@ -104,8 +104,8 @@ impl VaultState {
         self.graph().find(&template, most)
     }
 
-    /// The AgeInfo of the first neighbourhood with room, by number. If all are full, a new one is
-    /// created.
+    /// The AgeInfo of the first neighbourhood with room, in the order of their numbers. If all are
+    /// full, creates a new one.
     pub(crate) fn neighbourhood(&mut self) -> Outcome<u32> {
         let names = self.config().neighbourhood.clone();
         let template = VaultNode { int32_2: Some(1), ..of_names(&names) };
@@ -137,7 +137,7 @@ impl VaultState {
         };
         let found = self.graph().find(&template, usize::MAX).into_iter();
         let infos = found.filter_map(|info| self.graph().age_info(info));
-        // The template cannot require that a name is absent.
+        // A template cannot require that a name is absent.
         let alike = infos.filter(|info| *info.user_name == *user_name);
         alike.map(|info| info.sequence).max().unwrap_or(0).max(0).saturating_add(1)
     }

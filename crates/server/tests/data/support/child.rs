@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use worldwire_net::{Signal, Stop};
 
-/// The content of `server.key` in the folders of processes that share a database.
+/// The content of `server.key` in the directories of processes that share a database.
 const KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707\n";
 
 /// A command that runs this test in a child.
@@ -26,7 +26,7 @@ pub(crate) fn lines(child: &mut Child) -> impl Iterator<Item = String> + Send + 
     BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok)
 }
 
-/// What a thread reads in the lines of a child.
+/// The items that a thread reads from a child's lines.
 pub(crate) fn listen<T: Send + 'static>(
     child: &mut Child,
     read: impl FnMut(String) -> Option<T> + Send + 'static,
@@ -43,7 +43,7 @@ pub(crate) fn signal(child: &Child, name: &str) {
     assert!(sent.unwrap().success());
 }
 
-/// Writes the key that all processes share into a folder.
+/// Writes the key that all processes share into a directory.
 pub(crate) fn write_key(folder: &Path) {
     let key = folder.join("server.key");
     std::fs::write(&key, KEY).unwrap();
@@ -54,7 +54,8 @@ pub(crate) fn write_key(folder: &Path) {
     }
 }
 
-/// In a child: prints a line. The first one continues a line that the test harness has begun.
+/// In a child: prints a line. The first one continues a line that the test harness has already
+/// started.
 pub(crate) fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     // The parent may be gone.
@@ -68,7 +69,8 @@ pub(crate) fn run(work: impl Future<Output = ()>) {
     runtime.worker_threads(2).enable_all().build().unwrap().block_on(work);
 }
 
-/// In a child: works until the parent closes the standard input. Its lines are orders.
+/// In a child: works until the parent closes the child's standard input. Lines from the parent are
+/// orders.
 pub(crate) fn serve(obey: impl FnMut(String) + Send + 'static, work: impl AsyncFnOnce(Signal)) {
     let stop = Stop::new();
     let signal = stop.signal();

@@ -1,4 +1,4 @@
-//! Databases for tests of stores, in this crate and in others.
+//! Databases for tests that use a store, in this crate and in others.
 
 #![allow(dead_code, reason = "each test uses its part")]
 #![allow(clippy::unwrap_used, reason = "these are tests")]
@@ -33,7 +33,7 @@ impl Database {
         Some(Self { folder: tempfile::tempdir().unwrap(), url: Some(url) })
     }
 
-    /// Ends the PostgreSQL server as a crash does and starts it again.
+    /// Ends the PostgreSQL server as a crash would, and starts it again.
     pub(crate) fn crash_server(&self) {
         let server = SERVER.get().and_then(Option::as_ref).unwrap();
         let [data, log] = ["data", "log"].map(|name| server.folder.join(name));
@@ -51,7 +51,8 @@ impl Database {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Restores a dump of a PostgreSQL database as another one and returns its URL.
+    /// Restores a dump of a PostgreSQL database into another database and returns the URL of that
+    /// database.
     pub(crate) fn restore_dump(&self) -> String {
         let url = self.url.as_deref().unwrap();
         let dump = self.folder.path().join("dump.sql");
@@ -79,14 +80,14 @@ impl Database {
         self.url.as_deref().unwrap().rsplit('/').next().unwrap()
     }
 
-    /// SQLite, and PostgreSQL if there is one.
+    /// SQLite, and PostgreSQL if it is installed.
     pub(crate) fn all() -> Vec<Self> {
         [Some(Self::sqlite()), Self::postgres()].into_iter().flatten().collect()
     }
 }
 
 /// A PostgreSQL server in a private directory, with a socket there and no port. It ends with the
-/// test, because its parent process does.
+/// test, because its parent process ends then.
 struct Postgres {
     folder: PathBuf,
     user: Option<&'static str>,
@@ -170,7 +171,7 @@ fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Bypasses the test harness, which hides the output of passing tests. Under CI, where `.ci/run`
+/// This bypasses the test harness, which hides the output of passing tests. In CI, where `.ci/run`
 /// installs PostgreSQL, a skip is a failure.
 fn skipped(reason: &str) {
     let is_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());

@@ -1,8 +1,8 @@
-//! A TCP proxy in front of a PostgreSQL or NATS server, through which one process reaches it. It can
-//! hold requests, answers or both, as the worst partitions do: connections stay open, but nothing
-//! arrives. It can also delay bytes, or close all connections and refuse new ones.
+//! A TCP proxy through which one process reaches a PostgreSQL or NATS server. It can hold requests,
+//! answers or both, like the worst network partitions: connections stay open, but nothing arrives.
+//! It can also delay bytes, or close all connections and refuse new ones.
 //!
-//! It knows nothing of the protocol, but each answer of an idle connection arrives at once.
+//! The proxy does not know the protocol, but each answer on an idle connection arrives at once.
 
 #![allow(dead_code, reason = "each test uses its part")]
 
@@ -16,11 +16,11 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-/// What happens to the bytes of one direction.
+/// How the bytes in one direction are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Open,
-    /// Held after the next bytes of each connection.
+    /// Held after the next bytes on each connection.
     HeldAfterOne,
     /// Open, but slow.
     Slow,
@@ -31,10 +31,10 @@ pub(crate) enum Way {
     Cut,
 }
 
-/// Parts of statements that only connections for writing send.
+/// Parts of statements that are sent only on connections for writing.
 const WRITES: [&[u8]; 2] = [b"ww_commit", b"UPDATE lease"];
 
-/// How long up to 64 KiB take in a slow direction.
+/// How long it takes to forward up to 64 KiB in a slow direction.
 const SLOWNESS: Duration = Duration::from_millis(150);
 
 /// The server that a proxy forwards to.
@@ -77,7 +77,7 @@ impl Gate {
         Self { port, requests, answers, _runtime: runtime }
     }
 
-    /// The URL of a database behind it, for a process with this name.
+    /// The URL of a database behind the proxy, for a process with this name.
     pub(crate) fn url(&self, database: &str, process: &str) -> String {
         let Self { port, .. } = self;
         format!(

@@ -26,7 +26,8 @@ pub(crate) enum Fault {
     HangsAfter,
 }
 
-/// Moments in a commit, and in the questions about it afterwards, at which another process may act.
+/// Moments during a commit, and during the queries about it afterwards, at which another process
+/// may act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Moment {
     BeforeCommit,
@@ -47,7 +48,7 @@ pub(crate) struct Memory {
     pub(crate) commits: Mutex<u32>,
     /// Whether nodes cannot be read.
     pub(crate) unreadable: Mutex<bool>,
-    /// The epoch whose commits are watched, and where their moments are sent.
+    /// The epoch whose commits are watched, and the channel to which their moments are sent.
     stage: Mutex<Option<(u64, Stage)>>,
     questions: Mutex<u32>,
 }
@@ -68,7 +69,7 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// Gives the next commit this fault.
+    /// Injects this fault into the next commit.
     pub(crate) fn next(&self, fault: Fault) {
         self.faults.lock().unwrap().push_back(fault);
     }

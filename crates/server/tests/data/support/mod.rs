@@ -1,4 +1,4 @@
-//! Code shared by the tests of databases.
+//! Code that the tests with databases share.
 
 pub(crate) mod child;
 mod database;
@@ -48,7 +48,7 @@ pub(crate) async fn log_in(vault: &Vault, name: &str) -> (Connection, Notices) {
     (connection, notices)
 }
 
-/// Connects and plays a player with the account's name.
+/// Connects and plays as a player with the account's name.
 pub(crate) async fn play(vault: &Vault, name: &str) -> (Connection, Notices, u32) {
     let (connection, notices) = log_in(vault, name).await;
     let player = connection.create_player(name.to_owned(), "male".to_owned()).await.unwrap().id;

@@ -5,22 +5,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Debian installs it in a directory that only root searches.
+/// Debian installs it in a directory that is only on root's path.
 const PROGRAMS: [&str; 2] = ["nats-server", "/usr/sbin/nats-server"];
-/// How long it may take to start.
+/// How long the server may take to start.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The server, which is killed when this is dropped.
 pub(crate) struct NatsServer {
     program: &'static str,
     pub(crate) port: u16,
-    /// A file with more settings.
+    /// A file with additional settings.
     settings: Option<PathBuf>,
     server: Option<Child>,
 }
 
 impl NatsServer {
-    /// Starts a server. `None` if it is not installed, which is a failure under CI: `.ci/run`
+    /// Starts a server. `None` if it is not installed, which is a failure in CI, because `.ci/run`
     /// installs it.
     pub(crate) fn start(settings: Option<PathBuf>) -> Option<Self> {
         let is_there = |program: &&str| {
@@ -31,7 +31,7 @@ impl NatsServer {
             let is_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
             assert!(!is_ci, "the tests over NATS cannot run, because there is no nats-server");
             let line = "SKIPPED: the tests over NATS, because there is no nats-server\n";
-            // Bypasses the test harness, which hides the output of passing tests.
+            // This bypasses the test harness, which hides the output of passing tests.
             std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).unwrap();
             return None;
         };
@@ -42,7 +42,7 @@ impl NatsServer {
         Some(server)
     }
 
-    /// Starts the server, at the same port as before.
+    /// Starts the server on the same port as before.
     pub(crate) fn run(&mut self) {
         let mut command = Command::new(self.program);
         command.args(["--addr", "127.0.0.1", "--port", &self.port.to_string()]);

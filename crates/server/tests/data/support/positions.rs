@@ -1,5 +1,5 @@
 //! Records every change of a database's position and the process that made it, so that tests do not
-//! depend on what processes believe.
+//! depend on the processes' own view.
 
 /// Records changes of the position in a database with a server's tables.
 pub(crate) const RECORD: &str = "
@@ -15,11 +15,11 @@ pub(crate) const RECORD: &str = "
     CREATE TRIGGER note_position AFTER UPDATE OF epoch, last_batch ON shard FOR EACH ROW
         EXECUTE FUNCTION note_position();";
 
-/// Reads what was recorded, for [`check`].
+/// Reads the records, for [`check`].
 pub(crate) const READ: &str = "SELECT epoch, batch, process FROM history ORDER BY number";
 
-/// Checks that the batches have no gap, and that each belongs to the process that had claimed the
-/// database last. Returns the number of claims and of batches.
+/// Checks that the batches have no gap, and that each belongs to the process that had last claimed
+/// the database. Returns the numbers of claims and of batches.
 pub(crate) fn check(rows: &str) -> Result<(u64, u64), String> {
     let (mut first, mut claims) = (None, 0);
     let mut last = (0_u64, 0_u64, "");

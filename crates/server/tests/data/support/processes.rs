@@ -1,12 +1,12 @@
-//! Two processes that share a PostgreSQL database: one serves, and the other is its standby.
+//! Two processes that share a PostgreSQL database: one serves it, and the other is a standby.
 //!
-//! They are children of the test, which run its own executable, work under load, and print what was
-//! acknowledged. Here they are killed, stopped, told to end, or cut off from the database. The tests
-//! of each kind of server provide the children.
+//! They are child processes of the test that run the test's own executable, work under load, and
+//! print everything that was acknowledged. This module kills them, suspends them, tells them to
+//! end, or cuts them off from the database. The tests of each kind of server provide the children.
 //!
-//! The database records every change of its position, and which process made it, so that the tests
-//! do not depend on what the processes believe. `WORLDWIRE_STANDBY_ROUNDS=N` runs N rounds of failures
-//! and of partitions; a plain `cargo test` runs each kind once.
+//! The database records every change of its position, and the process that made it, so that the
+//! tests do not depend on the processes' own view. `WORLDWIRE_STANDBY_ROUNDS=N` runs N rounds of
+//! failures and of partitions; a plain `cargo test` runs each kind once.
 
 #![allow(dead_code, reason = "children and tests use their parts")]
 
@@ -28,22 +28,22 @@ use super::gate::{Gate, Way};
 use super::positions;
 
 const ROUNDS: &str = "WORLDWIRE_STANDBY_ROUNDS";
-/// A child finds its folder here.
+/// The environment variable in which a child finds its directory.
 const FOLDER: &str = "WORLDWIRE_STANDBY_FOLDER";
 
 /// How long a standby may take until clients are served again.
 const LIMIT: Duration = Duration::from_secs(3);
-/// How long to cut off a process that should barely notice.
+/// How long to cut off a process that should hardly notice.
 const LONG: Duration = Duration::from_millis(2_500);
 /// How long a test waits for anything else.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the tests of each kind of server provide.
+/// The parts that the tests of each kind of server provide.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind {
-    /// The test that is the child.
+    /// The name of the test that runs as the child.
     pub(crate) child: &'static str,
-    /// Writes the configuration and keys for this URL into a folder.
+    /// Writes the configuration and keys for this URL into a directory.
     pub(crate) prepare: fn(&Path, &str),
 }
 
@@ -57,9 +57,9 @@ enum Line {
     Waits,
     /// The child serves clients.
     Serves,
-    /// The child had this number under a key when it began to serve.
+    /// The child's data had this number under a key when it began to serve.
     Holds { key: String, number: u32 },
-    /// The child has printed all that it had.
+    /// The child has printed all the data that it had.
     Ready,
     /// The child saved a number under a key, with a request that began at this time.
     Saved { key: String, number: u32, began: u128 },
@@ -110,8 +110,8 @@ pub(crate) fn is_quiet() -> bool {
 
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// The child: works in its folder, and obeys `quiet` and `busy`, until the parent closes its standard
-/// input. Run directly, it does nothing.
+/// The child: works in its directory, and obeys `quiet` and `busy`, until the parent closes its
+/// standard input. When run directly, it does nothing.
 pub(crate) fn obey(work: impl AsyncFnOnce(&Path, Signal)) {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     child::serve(
@@ -135,15 +135,15 @@ pub(crate) async fn with_database<T: Send + 'static>(
     Some(tested.await.unwrap())
 }
 
-/// The number of rounds in the environment, or a few.
+/// The number of rounds set in the environment; a few if it is not set.
 fn rounds(few: usize) -> usize {
     std::env::var(ROUNDS).ok().map_or(few, |rounds| rounds.parse().unwrap())
 }
 
-/// Numbers by key: what was acknowledged, or what a database holds.
+/// Numbers by key: those that were acknowledged, or those in a database.
 pub(crate) type Numbers = BTreeMap<String, u32>;
 
-/// Checks that everything that was acknowledged is there.
+/// Checks that no acknowledged number is missing.
 pub(crate) fn check(acknowledged: &Numbers, found: &Numbers, about: &str) {
     for (key, number) in acknowledged {
         match (*number, found.get(key)) {
@@ -154,7 +154,7 @@ pub(crate) fn check(acknowledged: &Numbers, found: &Numbers, about: &str) {
     }
 }
 
-/// A child's folder, and its way to the database.
+/// A child's directory, and the proxy through which it reaches the database.
 struct Side {
     folder: TempDir,
     gate: Gate,
@@ -169,7 +169,7 @@ struct Process {
     lines: Receiver<Line>,
     /// The last acknowledged number of each key.
     saved: Numbers,
-    /// What it had when it began to serve.
+    /// The data that it had when it began to serve.
     held: Numbers,
 }
 
@@ -236,7 +236,7 @@ impl Process {
         self.input.as_mut().unwrap().write_all(format!("{order}\n").as_bytes()).unwrap();
     }
 
-    /// Reads all remaining lines, and returns them, the folder, and what was acknowledged.
+    /// Reads all remaining lines. Returns them, the directory, and the acknowledged numbers.
     fn end(mut self) -> (Vec<Line>, Side, Numbers) {
         let mut lines = Vec::new();
         while let Some(line) = self.line() {
@@ -247,18 +247,18 @@ impl Process {
     }
 }
 
-/// Both processes, and what they acknowledged.
+/// Both processes, and the numbers that they acknowledged.
 struct Pair<'d> {
     kind: Kind,
     database: &'d Database,
     active: Process,
     standby: Process,
-    /// What ended processes acknowledged.
+    /// The numbers that ended processes acknowledged.
     saved: Numbers,
 }
 
 impl<'d> Pair<'d> {
-    /// Starts both. The tables of the database exist already.
+    /// Starts both processes. The tables of the database already exist.
     fn start(kind: Kind, database: &'d Database) -> Self {
         database.sql(positions::RECORD);
         database.sql(NEXT_BEAT);
@@ -284,8 +284,8 @@ impl<'d> Pair<'d> {
         time
     }
 
-    /// Waits for the end of the active process, which has been overtaken, and makes the standby the
-    /// active one. Returns the last lines of the other.
+    /// Waits for the end of the active process, from which the standby has taken over, and swaps
+    /// their roles. Returns the last lines of the process that ended.
     fn swap(self, about: &str) -> (Self, Vec<Line>) {
         let Self { kind, database, active, standby, mut saved } = self;
         let (lines, side, acknowledged) = active.end();
@@ -296,7 +296,7 @@ impl<'d> Pair<'d> {
         (Self { kind, database, active, standby, saved }, lines)
     }
 
-    /// Kills both, checks the history, and returns everything that was acknowledged.
+    /// Kills both, checks the history, and returns all acknowledged numbers.
     fn finish(self) -> Numbers {
         let Self { database, active, standby, mut saved, .. } = self;
         for mut process in [standby, active] {
@@ -309,7 +309,7 @@ impl<'d> Pair<'d> {
     }
 }
 
-/// What can happen to the process that serves.
+/// The failures of the process that serves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Failure {
     /// SIGKILL.
@@ -327,7 +327,7 @@ pub(crate) fn take_turns(kind: Kind, database: &Database) -> (Numbers, Vec<(Fail
     for round in 0..rounds(3) {
         let failure = [Failure::Killed, Failure::Stopped, Failure::Ends][round % 3];
         let about = format!("round {round}, {failure:?}");
-        // Let it fail at a different moment in each round.
+        // Let the process fail at a different moment in each round.
         pair.active.wait_for_saves(100 + round * 37 % 211);
         let start = Instant::now();
         match failure {
@@ -374,15 +374,15 @@ fn assert_silent(lines: &[Line], since: u128, about: &str) {
 /// How processes are cut off from the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Partition {
-    /// Nothing passes between the active process and the database.
+    /// Nothing gets through between the active process and the database.
     Held,
     /// The active process loses its connections and gets no new ones.
     Cut,
-    /// The database hears the active process, but not the other way round.
+    /// The database receives what the active process sends, but not the other way round.
     Mute,
-    /// Nothing passes between the standby and the database.
+    /// Nothing gets through between the standby and the database.
     StandbyHeld,
-    /// Nothing passes at all, and the active process is reconnected first.
+    /// Nothing gets through from either process, and the active process is reconnected first.
     BothHeld,
 }
 
@@ -443,8 +443,9 @@ fn endure(pair: &mut Pair<'_>, both: bool, about: &str) {
     }
 }
 
-/// Lets the answer to a renewal of the lease arrive as late as possible, and cuts the active process
-/// off. It only reads, so nothing else can tell it that it was overtaken.
+/// Lets the answer to a renewal of the lease arrive as late as possible, and then cuts the active
+/// process off. The process only reads, so nothing else can tell it that the standby has taken
+/// over.
 pub(crate) fn delay_an_answer(kind: Kind, database: &Database) -> Numbers {
     let mut pair = Pair::start(kind, database);
     pair.active.wait_for_saves(50);
@@ -476,7 +477,7 @@ pub(crate) fn delay_an_answer(kind: Kind, database: &Database) -> Numbers {
     pair.finish()
 }
 
-/// The process must say why it ended.
+/// The process must state why it ended.
 fn assert_overtaken(lines: &[Line], about: &str) {
     match lines.last() {
         Some(Line::Ended(error)) => assert!(error.contains("taken over"), "{about}: {error}"),
@@ -508,7 +509,7 @@ fn next_beat(database: &Database) -> u128 {
     database.sql("SELECT next_beat()").trim().parse().unwrap()
 }
 
-/// When the database was last claimed, in Unix milliseconds.
+/// The time at which the database was last claimed, in Unix milliseconds.
 fn claimed(database: &Database) -> u128 {
     let sql = "SELECT min(at) FROM history WHERE epoch = (SELECT max(epoch) FROM history)";
     database.sql(sql).trim().parse().unwrap()

@@ -138,8 +138,8 @@ struct Walk {
     cursor: usize,
     /// The end of what was read last, for the enclosing objects.
     last: usize,
-    /// For the current group: how many lists are left, how many it has, where its extents begin,
-    /// and whether they are paired.
+    /// For the current group: the number of lists left, their total number, where its extents
+    /// begin, and whether they are paired.
     group: (u32, u32, usize, bool),
 }
 
@@ -197,8 +197,8 @@ impl<'d, 'n> Run<'d, 'n> {
             _ if !S::FIXED => self.steps(sink, &scope.loose, base, cursor),
             None => self.steps(sink, &scope.wire, base, cursor),
             Some(emit) => {
-                // The second pass gets the same budget as the first: without it, nothing would stop
-                // the second pass where the first was stopped.
+                // The second pass has the same budget as the first; otherwise, nothing would stop
+                // it where the first pass was stopped.
                 let budget = self.budget;
                 let end = self.steps(&mut Silent, &scope.loose, base, cursor);
                 let quiet = core::mem::replace(&mut self.quiet, true);

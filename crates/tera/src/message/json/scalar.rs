@@ -77,7 +77,7 @@ pub(crate) fn scalar_from_json(
     })
 }
 
-/// An integer in a range; leniently any number, truncated.
+/// An integer in a range; if lenient, any number, truncated.
 pub(super) fn whole(
     json: &Json,
     range: RangeInclusive<i128>,
@@ -183,7 +183,8 @@ fn skill(json: &Json, form: SkillForm, leniency: Leniency) -> Result<u64> {
                 let number = part(json, name)
                     .map_or(Ok(0), |number| whole(number, 0..=u32::MAX.into(), wanted, leniency));
                 let number = number.map_err(|error| error.inside(name))?;
-                // Too large for its type means too large for the skill.
+                // A number too large for its type is also too large for the skill, and is rejected
+                // there.
                 Ok(if leniency == Leniency::Lenient { number } else { number.min(max.into()) })
             };
             no_others(json, &PARTS, leniency)?;

@@ -35,7 +35,7 @@ impl Tape {
     /// the latter case some parts may already have been changed.
     pub fn set(&mut self, plan: &Plan, path: &str, value: &Value<'_>) -> Result<()> {
         let place = self.resolve(plan, path)?;
-        // In pairs, numbers in the elements determine their order.
+        // In paired lists, numbers in the elements determine the order of the elements.
         self.change(if plan.pairs { Changed::Bodies } else { Changed::Values });
         self.put(plan, place, value).map_err(|error| error.inside(path))
     }
@@ -225,7 +225,7 @@ impl Tape {
             first = position(self.cells.len())?;
             let kept = self.cells.get(from..from + cells).map(<[Cell]>::to_vec);
             self.cells.extend(kept.unwrap_or_default());
-            // With the plan it was read with, this changes nothing.
+            // If the plan is the one that the message was read with, this changes nothing.
             self.cells.resize(first as usize + cells, Cell::default());
             for _ in old..count {
                 self.cells.push(Cell { at: position(self.bytes.len())?, length: 0 });

@@ -15,7 +15,7 @@ const FEW: usize = 16;
 /// The number of cells in a record of a scope.
 #[inline]
 pub(super) const fn width(scope: &Scope) -> usize {
-    // At least one segment, the first.
+    // There is at least one segment, the first.
     scope.bodies as usize + scope.segments as usize
 }
 
@@ -30,7 +30,7 @@ pub(super) struct TapeSink<'t> {
     /// The first block of the current list, and the cells in each of its blocks.
     list: usize,
     width: usize,
-    /// How many bytes may be read in total.
+    /// The number of bytes that may be read in total.
     max: usize,
 }
 

@@ -343,7 +343,8 @@ impl Piece {
     }
 }
 
-/// Adds the name of a field to an error; elements of lists have none, and get their index instead.
+/// Adds the name of a field to an error; elements of lists have none, so their index is added
+/// instead.
 #[cold]
 fn named(error: Error, field: &Field) -> Error {
     match field.name() {

@@ -14,7 +14,7 @@ use super::version::Patch;
 use crate::types::Scalar;
 use steps::{Steps, mark_plain, number};
 
-/// How many steps of a scope count as one byte of work, if it has more steps than bytes. Real
+/// The number of steps that count as one byte of work in a scope with more steps than bytes. Real
 /// definitions have at most one step per byte and two per object, so this never affects them.
 const STEPS_A_BYTE: u32 = 4;
 

@@ -6,7 +6,7 @@ use super::{index, range};
 use crate::schema::plan::{Field, Fixed, LINKS, Op, Scope, Spot, TextPlace};
 use crate::types::Scalar;
 
-/// Numbers the texts, byte strings and arrays of a scope; returns how many there are.
+/// Numbers the texts, byte strings and arrays of a scope consecutively; returns their total number.
 pub(super) fn number(wire: &[Op], fields: &mut [Field]) -> u32 {
     let mut bodies = 0;
     for op in wire {

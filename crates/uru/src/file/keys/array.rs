@@ -73,7 +73,7 @@ fn elements<'a>(
 struct Name {
     /// The server, if the name includes it.
     kind: Option<ServerKind>,
-    /// Which number it is; `None` for the base.
+    /// Which number of the key it is; `None` for the base.
     part: Option<KeyPart>,
 }
 
@@ -107,8 +107,8 @@ impl Token<'_> {
     }
 }
 
-/// Splits source code into tokens and drops comments. Strings are not handled; no key header has
-/// any.
+/// Splits source code into tokens and drops comments. Strings are not handled, since no key header
+/// contains any.
 struct Tokens<'a> {
     rest: &'a str,
     line: usize,

@@ -45,7 +45,7 @@ pub(super) struct Location {
     pub(super) key: String,
 }
 
-/// The numbers and errors of a file so far.
+/// The numbers and errors found in a file so far.
 #[derive(Default)]
 pub(super) struct Collector {
     servers: [Numbers; ServerKind::ALL.len()],
@@ -95,7 +95,7 @@ impl Collector {
         self.number(kind, part, location, number);
     }
 
-    /// Adds a number, most significant byte first, or the reason why it cannot be read.
+    /// Adds a number, given most significant byte first, or records why it cannot be read.
     pub(super) fn number(
         &mut self,
         kind: ServerKind,
@@ -225,7 +225,7 @@ fn take<T>(
 }
 
 fn report(errors: &mut Vec<KeyFileError>, location: &Location, fault: KeyFault) {
-    // The one error beyond the limit shows that there are more.
+    // One error beyond the limit is kept to show that there are more.
     if errors.len() > MAX_FAULTS {
         return;
     }
@@ -233,7 +233,7 @@ fn report(errors: &mut Vec<KeyFileError>, location: &Location, fault: KeyFault) 
     errors.push(KeyFileError { line, column, key, fault });
 }
 
-/// Whether a text is base64 for a number of the right length, whatever its name.
+/// Whether a text is base64 for a number of the right length, whatever its name in the file.
 pub(super) fn is_number(text: &str) -> bool {
     decode_base64(text).is_ok()
 }
@@ -241,7 +241,8 @@ pub(super) fn is_number(text: &str) -> bool {
 fn decode_base64(text: &str) -> Result<Bytes, KeyFault> {
     let decoded = BASE64.decode(text).map(Zeroizing::new).map_err(|error| match error {
         DecodeError::InvalidByte(at, _) => {
-            // A non-ASCII character is reported as a whole; everything before it is ASCII.
+            // A non-ASCII character is reported as a character, not as bytes; everything before it
+            // is ASCII.
             match text.get(at..).and_then(|rest| rest.chars().next()) {
                 Some(found) => KeyFault::Base64Character { at: at + 1, found },
                 None => KeyFault::Base64End { found: text.chars().count() },
@@ -260,7 +261,7 @@ fn decode_base64(text: &str) -> Result<Bytes, KeyFault> {
 /// The maximum number of errors reported: enough for any real file, and a bound for hostile ones.
 pub(super) const MAX_FAULTS: usize = 100;
 
-/// The standard alphabet. Key tools write padding, but it can be missing without loss.
+/// The standard alphabet. Key tools write padding, but it can be omitted without loss.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),

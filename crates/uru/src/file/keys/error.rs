@@ -47,9 +47,9 @@ pub struct KeyFileError {
     pub line: usize,
     /// The character of the line where the value (or else the key) begins, from 1.
     pub column: usize,
-    /// The key as spelled in the file; empty if there is none.
+    /// The key as spelled in the file; empty if the line has none.
     pub key: String,
-    /// What is wrong.
+    /// The problem.
     pub fault: KeyFault,
 }
 
@@ -73,7 +73,7 @@ impl std::error::Error for KeyFileError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyFault {
-    /// The file is not TOML, although it contains worldwire's table.
+    /// The file contains worldwire's table but is not valid TOML.
     #[error("{message}")]
     Syntax {
         /// The message of the TOML parser.
@@ -82,7 +82,7 @@ pub enum KeyFault {
     /// The file is TOML, which only the feature `toml` can read.
     #[error("keys in TOML require a build with the feature `toml`")]
     NoToml,
-    /// The value has another type.
+    /// The value has the wrong type.
     #[error("wanted {wanted}, found {found}")]
     Type {
         /// The expected type.
@@ -99,7 +99,7 @@ pub enum KeyFault {
     /// A part of a session is missing or malformed.
     #[error("wanted {wanted}")]
     Session {
-        /// What is expected.
+        /// The expected content.
         wanted: &'static str,
     },
     /// The key does not name the server it belongs to.
@@ -149,7 +149,7 @@ pub enum KeyFault {
     /// Only the modulus is given.
     #[error("a modulus alone is not a key; add the server's secret (a or k) or the public value x")]
     MissingOther,
-    /// Further errors follow, but the maximum number has been listed.
+    /// There are further errors, but the maximum number has been listed.
     #[error("too many errors; the rest are not listed")]
     TooMany,
     /// An earlier line gives a different value for the same number.

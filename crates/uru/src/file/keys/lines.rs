@@ -54,9 +54,9 @@ pub(super) fn collect(text: &str, collector: &mut Collector) {
     }
 }
 
-/// The character of the line at which a slice of it begins, from 1.
+/// The position, from 1, of the character in the line at which a slice of it begins.
 fn column(line: &str, part: &str) -> usize {
-    // Both are slices of the same line, so their distance is an offset in it.
+    // Both are slices of the same line, so the distance between them is an offset in it.
     let offset = (part.as_ptr() as usize).saturating_sub(line.as_ptr() as usize);
     line.get(..offset).unwrap_or("").chars().count() + 1
 }
@@ -134,7 +134,7 @@ impl Target {
         }
     }
 
-    /// Whether only the value can show that the line defines a key.
+    /// Whether the line can be recognised as a key only by its value.
     fn is_guess(self) -> bool {
         matches!(self, Self::Number { guess: true, .. })
     }

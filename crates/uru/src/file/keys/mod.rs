@@ -69,11 +69,11 @@ use collect::Collector;
 
 /// The known keys of one shard.
 ///
-/// A server or a capture decoder needs the private keys, a client the public ones. A private key
-/// includes the public one.
+/// A server or a capture decoder needs the private keys, and a client the public ones. A private
+/// key includes the public one.
 #[derive(Clone, Debug, Default)]
 pub struct KeyRing {
-    /// In the order of [`ServerKind::ALL`].
+    /// The keys of each server, in the order of [`ServerKind::ALL`].
     servers: [Option<Box<Entry>>; ServerKind::ALL.len()],
     droid: Option<SecureKey>,
     /// Captured connections, by seed.
@@ -99,11 +99,11 @@ impl KeyRing {
 
     /// Reads keys in any of the formats of the [module's table](self).
     ///
-    /// A text without keys makes an empty ring. The caller limits the length of the text, which
+    /// A text without keys yields an empty ring. The caller limits the length of the text, which
     /// bounds time and memory.
     ///
     /// # Errors
-    /// All errors in the file, up to a hundred.
+    /// Returns all errors in the file, up to a hundred.
     pub fn parse(text: &str) -> Result<Self, KeyFileErrors> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut collector = Collector::default();
@@ -144,7 +144,7 @@ impl KeyRing {
         self.droid = Some(key);
     }
 
-    /// Adds all keys of another ring. Where both have a key, the other ring's is used.
+    /// Adds all keys of another ring. If both have a key, the other ring's is used.
     pub fn merge(&mut self, other: Self) {
         for entry in other.servers.into_iter().flatten() {
             match *entry {
@@ -244,7 +244,7 @@ fn slot(kind: ServerKind) -> usize {
     }
 }
 
-/// The server that a word refers to, in any format and case.
+/// The server that a word names, in any format and case.
 fn server_kind(word: &str) -> Option<ServerKind> {
     Some(match word.to_ascii_lowercase().as_str() {
         "gatekeeper" | "gate" => ServerKind::Gatekeeper,

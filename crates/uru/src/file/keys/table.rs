@@ -19,7 +19,8 @@ use super::{TABLE, server_kind};
 pub(super) fn collect(text: &str, collector: &mut Collector) {
     let source = Source::new(text);
     let (root, errors) = DeTable::parse_recoverable(text);
-    // After a syntax error the parser only guesses the rest, so errors in it would mislead.
+    // After a syntax error the parser can only guess at the rest, so errors reported there would be
+    // misleading.
     let sound = errors.is_empty();
     for error in errors.iter().take(MAX_FAULTS + 1) {
         let location = source.location(error.span().unwrap_or(0..0), String::new());

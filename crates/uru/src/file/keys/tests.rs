@@ -94,7 +94,7 @@ fn openuru_source_code() {
         assert_eq!(key, self::ring().public(ServerKind::Auth).unwrap());
     };
     same(&text);
-    // Names without a server take it from the preceding base or namespace.
+    // For names without a server, the preceding base or namespace determines it.
     let auth = text.split("\n\n").find(|part| part.contains("kAuth")).unwrap();
     let bare = auth.replace("kAuth", "k");
     same(&format!("/* {{ */ extern const unsigned char kDhNData[64];\n{bare}"));
@@ -260,7 +260,7 @@ fn errors_in_tables() {
     );
 }
 
-/// For generated files with very many errors, both the list and the work are bounded.
+/// For generated files with very many errors, both the list and the running time are bounded.
 #[test]
 fn errors_are_bounded() {
     let texts = [

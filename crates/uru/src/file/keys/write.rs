@@ -14,7 +14,7 @@ use super::KeyRing;
 /// The formats in which keys can be written, each for the program that reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyFileFormat {
-    /// Worldwire's TOML, with everything known. Secret.
+    /// Worldwire's TOML, with all known keys. Secret.
     Toml,
     /// Worldwire's TOML for clients, without secrets.
     TomlPublic,
@@ -24,7 +24,7 @@ pub enum KeyFileFormat {
     Moulars,
     /// Sections for NAGUS's configuration. Secret.
     ///
-    /// Unverified: the section names, which are worldwire's names of the servers.
+    /// Unverified: the section names, which are worldwire's names for the servers.
     Nagus,
     /// Lines for the `server.ini` of the H'uru client.
     ServerIni,
@@ -48,10 +48,10 @@ impl KeyFileFormat {
 impl KeyRing {
     /// Writes the keys that the format can express. Equal rings produce equal texts.
     ///
-    /// Server formats get key pairs and omit servers whose secret is unknown; client formats get
-    /// public keys. Keys of the defunct CSR server are written only to TOML and C, the droid key
-    /// only to [`KeyFileFormat::Toml`] and [`KeyFileFormat::Dirtsand`]. The text is cleared on
-    /// drop; it is empty if there is nothing to write.
+    /// Server formats contain key pairs and omit servers whose secret is unknown; client formats
+    /// contain public keys. Keys of the defunct CSR server are written only to TOML and C, and the
+    /// droid key only to [`KeyFileFormat::Toml`] and [`KeyFileFormat::Dirtsand`]. The text is
+    /// cleared on drop; it is empty if there is nothing to write.
     #[must_use]
     pub fn format(&self, format: KeyFileFormat) -> Zeroizing<String> {
         // Large enough for all keys in any format: growing would leave copies of secrets in freed

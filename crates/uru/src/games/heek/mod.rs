@@ -28,7 +28,7 @@ const MAX_CLAIM: u32 = 0x7fff_ffff;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 enum Phase {
-    /// No game runs.
+    /// No game is running.
     #[default]
     Idle,
     /// Between the rounds of a game.
@@ -75,7 +75,7 @@ pub(super) struct Heek {
     seats: [Option<u32>; SEATS],
     /// Seated players and players who stood up during the current game.
     players: BTreeMap<u32, Player>,
-    /// Seats to be cleaned up by the next owner, because nobody was left to do it.
+    /// Seats to be cleaned up by the next owner, because nobody was left to do so.
     drops: BTreeSet<u8>,
 }
 
@@ -347,7 +347,7 @@ impl Heek {
         (own, u32::try_from(better).unwrap_or(0) + 1)
     }
 
-    /// Cleans up the seats of players who left when nobody remained.
+    /// Cleans up the seats of players who were the last to leave.
     pub(super) fn after_joined(&mut self, table: &mut Table<'_>, joiner: u32) {
         if table.is_owner(joiner) {
             for position in core::mem::take(&mut self.drops) {
@@ -370,7 +370,7 @@ impl Heek {
     }
 }
 
-/// Checks the values of a message.
+/// Checks the values in a message.
 pub(super) fn check(message: &ClientMessage<'_>) -> Result<(), Refused> {
     match message {
         ClientMessage::PlayGame(sit) => {

@@ -21,8 +21,8 @@ fn beats(choice: HeekChoice, other: HeekChoice) -> bool {
 }
 
 impl Heek {
-    /// Plays a round. The score of a choice is the number of choices that it beats, less the number
-    /// that beat it.
+    /// Plays a round. The score of a choice is the number of choices that it beats, minus the
+    /// number that beat it.
     pub(super) fn play_round(&mut self, table: &mut Table<'_>) {
         self.send_interface(table, false);
         let choosers: Vec<_> = self.choosers().collect();
@@ -69,7 +69,7 @@ impl Heek {
         table.send(winner, ServerMessage::from(light));
     }
 
-    /// The candidate with the most wins. If there are several, they play on until one is left.
+    /// The candidate with the most wins. If several are tied, they play on until one is left.
     fn winner(&mut self) -> Option<(u32, HeekChoice)> {
         let candidates = self.seated().filter_map(|player| {
             let state = self.players.get(&player)?;

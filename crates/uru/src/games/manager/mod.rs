@@ -39,7 +39,7 @@ pub struct GamePlayer {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum GameEvent {
-    /// Carry out a request to the store of marker games and pass the answer to
+    /// Carry out a request to the store for marker games and pass the answer to
     /// [`GameManager::marker_answer`].
     Markers {
         /// The number of the request.
@@ -51,7 +51,7 @@ pub enum GameEvent {
     Dropped {
         /// The sender.
         player_id: u32,
-        /// The reason. [`is_counted`](RefusedClass::is_counted) says whether the message counts
+        /// The reason. [`is_counted`](RefusedClass::is_counted) tells whether the message counts
         /// towards closing the sender's connection.
         why: Refused,
     },
@@ -59,7 +59,7 @@ pub enum GameEvent {
     Joined {
         /// The game.
         game_id: u32,
-        /// Its type.
+        /// The game's type.
         game_type: GameType,
         /// The member.
         player_id: u32,
@@ -96,7 +96,7 @@ pub struct GameManager {
     senders: BTreeMap<u32, Budget>,
     /// Marker games that the store has not opened yet.
     opening: BTreeMap<Ticket, Opening>,
-    /// The games whose answers wait for the store.
+    /// The games with answers that are waiting for the store.
     asking: BTreeMap<Ticket, u32>,
     next_ticket: u64,
     deliveries: VecDeque<GameDelivery>,
@@ -109,7 +109,7 @@ struct Game {
     rules: Rules,
     /// The table of a common game.
     table: Option<u32>,
-    /// In the order of joining.
+    /// The members, in the order of joining.
     members: Vec<u32>,
     owner: Option<u32>,
 }
@@ -133,7 +133,7 @@ struct Opening {
     is_new: bool,
 }
 
-/// When a player who sends at exactly the permitted rate would send the next message.
+/// The time at which a player who sends at exactly the permitted rate would send the next message.
 #[derive(Clone, Copy, Debug, Default)]
 struct Budget(Duration);
 
@@ -150,7 +150,7 @@ impl Budget {
 }
 
 impl GameManager {
-    /// No games yet. All ages of a shard share the IDs.
+    /// Creates a manager without games. All ages of a shard share the IDs.
     #[must_use]
     pub fn new(config: GamesConfig, ids: Arc<GameIds>) -> Self {
         Self {
@@ -358,12 +358,12 @@ impl GameManager {
                 self.send_answers(game_id);
                 Ok(())
             }
-            // The message was decoded for the type of the game.
+            // The message was decoded as one for this type of game.
             _ => Ok(()),
         }
     }
 
-    /// Sends the answers of a marker game that are complete.
+    /// Sends those answers of a marker game that are complete.
     fn send_answers(&mut self, game_id: u32) {
         let Some(game) = self.games.get_mut(&game_id) else { return };
         let Some(member) = game.members.first().copied() else { return };
@@ -433,7 +433,7 @@ impl GameManager {
     }
 }
 
-/// The operation in `InviteFailed`.
+/// The operation named in `InviteFailed`.
 const INVITE: u32 = 1;
 
 impl Game {
@@ -448,12 +448,13 @@ impl Game {
         (rules, Table { now, game_id, members, owner: *owner, out })
     }
 
-    /// Whether the game accepts messages. A deleted marker game only waits for its last answer.
+    /// Whether the game accepts messages. A deleted marker game is only waiting for its last
+    /// answer.
     fn is_open(&self) -> bool {
         !matches!(&self.rules, Rules::Marker(rules) if rules.is_deleted())
     }
 
-    /// Sends a joining player the messages after `GameInstance`.
+    /// Sends a joining player the messages that follow `GameInstance`.
     fn greet(
         &mut self,
         now: Duration,
@@ -508,7 +509,7 @@ impl Rules {
         }
     }
 
-    /// Returns to the initial state, for the next members.
+    /// Returns the game to its initial state, ready for the next members.
     fn reset(&mut self) {
         match self {
             Self::BlueSpiral(rules) => *rules = BlueSpiral::default(),
@@ -576,13 +577,13 @@ fn decode(game: Option<GameType>, buffer: &[u8]) -> Result<GameMessage<'_>, Refu
     })
 }
 
-/// Checks the values of a client's message, as the manager and the rules do.
+/// Checks the values in a client's message, as the manager and the rules do.
 pub(super) fn check_client(body: &GameBody<'_>) -> Result<(), Refused> {
     let GameBody::ManagerClient(message) = body else { return check(body) };
     request::check(message)
 }
 
-/// Checks the values of a message for a game.
+/// Checks the values in a message for a game.
 fn check(body: &GameBody<'_>) -> Result<(), Refused> {
     match body {
         GameBody::BlueSpiralClient(message) => blue_spiral::check(message),

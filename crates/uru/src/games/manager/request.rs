@@ -22,7 +22,7 @@ use crate::games::{GameBody, GameHeader, GameScope, GameType};
 use crate::types::{TransId, Uuid};
 
 impl GameManager {
-    /// Handles a message to the manager itself. Only such messages are answered if they fail.
+    /// Handles a message to the manager itself. Only these messages get a reply if they fail.
     pub(super) fn request(
         &mut self,
         now: Duration,
@@ -68,7 +68,7 @@ impl GameManager {
         })
     }
 
-    /// Answers a request that failed.
+    /// Replies to a request that failed.
     pub(super) fn refuse(
         &mut self,
         player: u32,
@@ -146,7 +146,7 @@ impl GameManager {
         self.enter(now, from.id, trans_id, request.game_id, random)
     }
 
-    /// A type of game that is served.
+    /// The type of game with this UUID, if it is served.
     fn served(&self, game_type: Uuid) -> Result<GameType, Refused> {
         let found = GameType::of(game_type).filter(|game| self.config.games.contains(game));
         found.ok_or_else(|| {
@@ -175,7 +175,7 @@ impl GameManager {
         game_id
     }
 
-    /// The common game at a table. Empty tables make room for it.
+    /// The common game at a table. Empty tables are removed to make room for it.
     fn common(&mut self, game_type: GameType, table: u32, rules: Rules) -> Result<u32, Refused> {
         let is_common = |game: &&Game| game.table.is_some() && game.rules.game_type() == game_type;
         let mut of_type = self.games.iter().filter(|it| is_common(&it.1));
@@ -321,7 +321,7 @@ impl GameManager {
     }
 }
 
-/// Checks the values of a request.
+/// Checks the values in a request.
 pub(super) fn check(message: &ClientMessage<'_>) -> Result<(), Refused> {
     let (game_type, data) = match message {
         ClientMessage::CreateGame(create) => (create.request.game_type, &create.request.data),

@@ -1,4 +1,4 @@
-//! Messages of every game: the first numbers of each side.
+//! Messages common to all games, which have the lowest numbers on each side.
 
 /// Messages from a member of any game.
 pub mod client {
@@ -8,10 +8,10 @@ pub mod client {
         /// Messages from a member of any game.
         pub enum ClientMessage: "AnyGame", Client;
 
-        /// Leaves the game. Not answered.
+        /// Leaves the game. There is no reply.
         0 LeaveGame {}
 
-        /// Invites a player. No client can be invited, so the server answers `InviteFailed`.
+        /// Invites a player. No client can be invited, so the server replies with `InviteFailed`.
         1 Invite {
             /// The player to invite.
             player "player": u32,
@@ -68,7 +68,7 @@ pub mod server {
             player "player": u32,
         }
 
-        /// The answer to an invitation.
+        /// The reply to an invitation.
         2 InviteFailed {
             /// The player who was not invited.
             invitee "invitee": u32,

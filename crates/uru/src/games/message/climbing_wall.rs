@@ -8,9 +8,9 @@ pub const MAX_BLOCKERS: usize = 20;
 wire_enum! {
     /// The step that a team has completed.
     pub enum WallReady(u8) {
-        /// It agrees to the number of blockers.
+        /// The team agrees to the number of blockers.
         NumBlockers = 0,
-        /// Its blockers are placed.
+        /// The team's blockers are placed.
         Blockers = 1,
     }
 }
@@ -109,14 +109,14 @@ pub mod server {
             local_only "localOnly": Bool8,
         }
 
-        /// The answer to a player who enters.
+        /// The reply to a player who enters.
         7 PlayerEntered {}
 
         /// Which suit machines are locked because a player has entered.
         8 SuitMachineLocked {
-            /// Whether team 1's is locked.
+            /// Whether team 1's machine is locked.
             team1 "team1": Bool8,
-            /// Whether team 2's is locked.
+            /// Whether team 2's machine is locked.
             team2 "team2": Bool8,
             /// Whether to change the player's own display only, without telling the others.
             local_only "localOnly": Bool8,

@@ -32,11 +32,11 @@ wire_enum! {
 wire_enum! {
     /// The state of a light.
     pub enum HeekLight(u8) {
-        /// It is on.
+        /// The light is on.
         On = 0,
-        /// It is off.
+        /// The light is off.
         Off = 1,
-        /// It flashes.
+        /// The light flashes.
         Flash = 2,
     }
 }
@@ -44,11 +44,11 @@ wire_enum! {
 wire_enum! {
     /// The state of the countdown.
     pub enum HeekCountdown(u8) {
-        /// It starts.
+        /// The countdown starts.
         Start = 0,
-        /// It stops, because everybody has chosen or the time is up.
+        /// The countdown stops, because everybody has chosen or the time is up.
         Stop = 1,
-        /// It waits for the next round.
+        /// The countdown waits for the next round.
         Idle = 2,
     }
 }
@@ -146,19 +146,19 @@ pub mod server {
         9 LightState {
             /// Twice the colour, plus 0 or 1 for the first or second light.
             light "light": u8,
-            /// Its state.
+            /// The light's state.
             state "state": HeekLight,
         }
 
         /// The buttons opened or closed. Sent to all seated players.
         10 InterfaceState {
-            /// Whether they are open.
+            /// Whether the buttons are open now.
             enabled "enabled": Bool8,
         }
 
         /// The countdown changed. Sent to the owner, whose client shows it.
         11 CountdownState {
-            /// Its state.
+            /// The countdown's state.
             state "state": HeekCountdown,
         }
 
@@ -178,7 +178,7 @@ pub mod server {
 
         /// A player's points changed.
         14 PointUpdate {
-            /// Whether to show them.
+            /// Whether to show the points.
             display "display": Bool8,
             /// The points.
             points "points": u32,

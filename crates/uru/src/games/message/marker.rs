@@ -35,7 +35,7 @@ pub mod client {
         /// Starts playing.
         3 StartGame {}
 
-        /// Pauses. Answered even if the game is not running.
+        /// Pauses. There is a reply even if the game is not running.
         4 PauseGame {}
 
         /// Forgets the player's captures.
@@ -149,7 +149,7 @@ pub mod server {
             time_limit "timeLimit": u32,
         }
 
-        /// The answer to `DeleteGame`.
+        /// The reply to `DeleteGame`.
         13 GameDeleted {
             /// Whether it failed: 0 means that the game is deleted.
             failed "failed": Bool8,

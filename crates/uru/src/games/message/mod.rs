@@ -1,4 +1,4 @@
-//! Messages of the game manager and of its games: the contents of `GameMgrMsg`.
+//! Messages to and from the game manager and its games: the contents of `GameMgrMsg`.
 //!
 //! | module | messages of |
 //! | --- | --- |
@@ -30,7 +30,7 @@ use crate::types::{Tail, TransId};
 
 /// The size of the header: four numbers.
 pub const HEADER_BYTES: usize = 16;
-/// The maximum size of a message. The longest one that clients send has 1,040 bytes.
+/// The maximum size of a message. The longest one that clients send is 1,040 bytes long.
 pub const MAX_BYTES: usize = 2_048;
 
 /// A message of the game manager or of a game.
@@ -230,7 +230,8 @@ impl Table {
         GameBody::info(self, sender)
     }
 
-    /// The table that has a message number; `None` if that depends on the unknown type of the game.
+    /// The table that contains a message number; `None` if that depends on the unknown type of the
+    /// game.
     fn find(scope: GameScope, sender: Side, number: u32) -> Option<Self> {
         match scope {
             GameScope::Manager => Some(Self::Manager),
@@ -241,7 +242,7 @@ impl Table {
     }
 }
 
-/// The first number that a game's own messages have. Those below belong to [`any`].
+/// The first number of a game's own messages. Lower numbers belong to [`any`].
 #[must_use]
 pub const fn own_numbers(sender: Side) -> u32 {
     match sender {
@@ -250,8 +251,8 @@ pub const fn own_numbers(sender: Side) -> u32 {
     }
 }
 
-/// The messages that one side sends to or from the game manager or a game: first those that every
-/// game has, then the game's own.
+/// The messages that one side sends in the scope of the game manager or a game: first those common
+/// to all games, then the game's own.
 #[must_use]
 pub fn tables(scope: GameScope, sender: Side) -> Vec<&'static [MessageInfo]> {
     match scope {
@@ -288,7 +289,7 @@ pub struct GameHeader {
     pub trans_id: u32,
     /// The game; 0 for the manager.
     pub game_id: u32,
-    /// The size of the message, as it claims.
+    /// The size of the message according to the header.
     pub size: u32,
 }
 
@@ -307,12 +308,13 @@ impl<'d> GameMessage<'d> {
     /// Decodes the message that fills the reader. The bytes do not reveal the type of the game, so
     /// `game` must be the type in its `GameInstance`.
     ///
-    /// A trace sees `game`, `messageId`, `transId`, `gameId`, `size` and `fields`; if the type is
-    /// needed but unknown, it sees `body` instead of `fields`.
+    /// A trace contains `game`, `messageId`, `transId`, `gameId`, `size` and `fields`; if the type
+    /// is needed but unknown, it contains `body` instead of `fields`.
     ///
     /// # Errors
-    /// Incomplete if bytes are missing; malformed for a wrong size, an unknown number or bytes that
-    /// are left over; a limit for a message of more than [`MAX_BYTES`]; those of the fields.
+    /// `Incomplete` if bytes are missing; `Malformed` for a wrong size, an unknown number or
+    /// leftover bytes; a limit error for a message of more than [`MAX_BYTES`]; or an error from a
+    /// field.
     pub fn decode<'n, T: Trace<'n>>(
         game: Option<GameType>,
         sender: Side,
@@ -369,8 +371,8 @@ impl<'d> GameMessage<'d> {
     /// Encodes the message with its header.
     ///
     /// # Errors
-    /// Value, if a field cannot be encoded, a message of the manager has the ID of a game, or a
-    /// message of a game does not; the limit of [`MAX_BYTES`].
+    /// `Value` if a field cannot be encoded, if a message of the manager has a game's ID, or if a
+    /// message of a game has none; a limit error for a message of more than [`MAX_BYTES`].
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         let is_manager =
             matches!(self.body, GameBody::ManagerClient(_) | GameBody::ManagerServer(_));
@@ -400,10 +402,10 @@ impl<'d> GameMessage<'d> {
         Ok(writer.into_bytes())
     }
 
-    /// Reads what a trace shows. The size follows from the fields, so it is ignored.
+    /// Reads the JSON that a trace shows. The size follows from the fields, so it is ignored.
     ///
     /// # Errors
-    /// Value, if the JSON is not a message of this sender.
+    /// `Value` if the JSON is not a message of this sender.
     pub fn from_json<'j>(sender: Side, json: impl Into<Given<'j>>) -> Result<Self> {
         let mut parts = FieldsOf::new(json)?;
         let scope = parts.take(GAME)?;
@@ -431,7 +433,7 @@ impl<'d> GameMessage<'d> {
         Ok(Self { trans_id, game_id, body })
     }
 
-    /// Generates a message; `None` if there is none with this number.
+    /// Generates a message; returns `None` if there is no message with this number.
     #[must_use]
     pub fn sample(
         scope: GameScope,

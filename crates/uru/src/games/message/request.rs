@@ -21,7 +21,7 @@ record! {
         name "name": GameText<'a, NAME_UNITS>,
         /// The time limit in milliseconds.
         time_limit "timeLimit": u32,
-        /// The template, as a UUID; empty or zero to make one.
+        /// The template, as a UUID; empty or zero to create a new one.
         template "template": GameText<'a, AGE_UNITS>,
     }
 }
@@ -41,7 +41,7 @@ pub enum CreateData<'a> {
     Marker(Box<MarkerParams<'a>>),
     /// For tic-tac-toe.
     TicTacToe(TicTacToeParams),
-    /// For a game that needs none. Most clients send one byte of uninitialised memory; it is
+    /// For a game that needs no data. Most clients send one byte of uninitialised memory; it is
     /// neither kept nor shown.
     Nothing {
         /// Whether that byte is present.
@@ -155,7 +155,7 @@ impl<'a> CreateData<'a> {
         }
     }
 
-    /// Checks that the data is what decoding yields for this type of game.
+    /// Checks that the data has the form that decoding yields for this type of game.
     fn belongs(&self, game_type: Uuid) -> Result<()> {
         let fits = match (self, GameType::of(game_type)) {
             (Self::Marker(_), of) => of == Some(GameType::Marker),
@@ -264,7 +264,7 @@ impl<'d> Field<'d> for CreateRequest<'d> {
 pub struct JoinRequest<'a> {
     /// The game; with [`GameOptions::Common`], the table.
     pub game_id: u32,
-    /// How to join.
+    /// How to join the game.
     pub options: GameOptions,
     /// The type of the game and the data for creating it. `None` in the short form, which can only
     /// join an existing game.

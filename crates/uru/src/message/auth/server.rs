@@ -184,7 +184,7 @@ messages! {
         node_id "nodeId": u32,
     }
 
-    /// A node, or the error and no bytes.
+    /// A node, or an error and no bytes.
     24 VaultNodeFetched<'a> {
         trans_id "transId": TransId,
         /// The result.
@@ -261,7 +261,7 @@ messages! {
         result "result": NetError,
     }
 
-    /// The result of adding a reference. One server also answers removals with it.
+    /// The result of adding a reference. One server also sends it in reply to removals.
     33 VaultAddNodeReply {
         trans_id "transId": TransId,
         /// The result.

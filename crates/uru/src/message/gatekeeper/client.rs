@@ -12,8 +12,8 @@ messages! {
     /// with all fields unchanged.
     ///
     /// This is the declared order of the two numbers. The H'uru client writes its clock before the
-    /// transaction number, which goes unnoticed because servers return both numbers where they
-    /// were.
+    /// transaction number, which goes unnoticed because servers return both numbers in their
+    /// original places.
     0 PingRequest<'a> {
         trans_id "transId": TransId,
         /// The sender's clock in milliseconds.

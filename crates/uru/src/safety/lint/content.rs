@@ -192,7 +192,7 @@ impl Lint {
             "message and payload disagree about whether the clone is a player",
         );
         let named = inner.clone.uoid().is_none_or(|uoid| *uoid == load.uoid);
-        // The clones that servers create for joining clients are not named outside the payload.
+        // When servers create clones for joining clients, they name the clones only in the payload.
         let nameless = !self.is_client() && load.uoid.name.stored().is_empty();
         self.remark_if(!named && !nameless, "message and payload name different clones");
         self.remark_if(
@@ -212,7 +212,7 @@ impl Lint {
         let (length, count) = (stream.uncompressed_length() as usize, stream.as_bytes().len());
         match stream.compression() {
             Compression::None | Compression::Dont => {
-                // Servers compress less and write the size where clients write 0.
+                // Servers compress less often, and write the size where clients write 0.
                 let long = stream.compression() == Compression::None && count > 255;
                 self.remark_if(self.is_client() && long, "more than 255 bytes without compression");
                 let odd = length != 0 && (length != count || self.is_client());
@@ -413,7 +413,7 @@ impl Lint {
             let zero = opus.split().is_some_and(|(head, _)| head == 0);
             self.remark_if(!zero, "an Opus packet that does not begin with four zeros");
         }
-        // Some clients do not mark the echo of audio that is not encoded.
+        // Some clients do not mark echoed audio if it is not encoded.
         if self.is_client() && voice.pcm.is_none() {
             let echo = voice.header.flags.contains(NetFlags::EchoBackToSender);
             let listed = voice.header.player_id.is_some_and(|own| voice.receivers.contains(&own));
@@ -429,7 +429,7 @@ impl Lint {
     }
 }
 
-/// Whether clients send a payload to certain players.
+/// Whether clients send this payload to selected players.
 fn is_directed(payload: &PlasmaMessage<'_>) -> bool {
     matches!(
         payload,
@@ -451,7 +451,7 @@ fn brain<'b, 'd>(object: &'b AvatarObject<'d>) -> Option<&'b ArmatureBrain<'d>> 
 }
 
 /// Whether both messages of a brain are encoded as the class index of null where a boolean belongs.
-/// Readers take the first index for two booleans.
+/// Readers mistake the first index for two booleans.
 fn has_bare_nulls(object: &AvatarObject<'_>) -> bool {
     let generic = match object {
         AvatarObject::AvBrainGeneric(generic) => generic,

@@ -41,10 +41,10 @@ const UNUSED_BY_SERVERS: [&str; 13] = [
     "ScoreGetRanksReply",
     "AccountExistsReply",
 ];
-/// Replies in which clients take [`NetError::VaultNodeNotFound`] for success.
+/// Replies in which clients treat [`NetError::VaultNodeNotFound`] as success.
 const NEVER_NOT_FOUND: [&str; 2] = ["AcctLoginReply", "AgeReply"];
 
-/// Inspects a message of any service, without the net message inside, and returns one remark per
+/// Inspects a message of any service, but not the net message inside it, and returns one remark per
 /// irregularity. A message that cannot be decoded yields none.
 #[must_use]
 pub fn lint_frame(service: Service, sender: Side, message: &[u8], limits: &Limits) -> Vec<String> {

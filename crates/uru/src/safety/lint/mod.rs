@@ -1,9 +1,9 @@
-//! Irregularities in net messages: what servers warn about, what clients drop, and what real
-//! senders never do.
+//! Irregularities in net messages: messages that servers warn about, that clients drop, or that
+//! real senders never send.
 //!
-//! This file inspects what all net messages have in common. `content` inspects the fields of the
-//! classes, `values` every text, object and boolean, wherever it is. `frame` inspects the messages
-//! around them.
+//! This file inspects the parts that all net messages have in common. `content` inspects the fields
+//! of each class, and `values` inspects every text, object and boolean, wherever it is. `frame`
+//! inspects the messages that carry net messages.
 
 mod content;
 mod frame;
@@ -18,7 +18,7 @@ use crate::types::ClassIndex;
 pub use frame::{lint_connect, lint_frame};
 
 /// Inspects the net message of a `PropagateBuffer` and returns one remark per irregularity.
-/// Messages from current clients yield none; messages from a server yield some only where the
+/// Messages from current clients yield none; messages from a server yield remarks only where the
 /// server is known to be wrong. A message that cannot be decoded yields one remark.
 #[must_use]
 pub fn lint(outer: ClassIndex, message: &[u8], sender: Side, limits: &Limits) -> Vec<String> {
@@ -115,7 +115,7 @@ fn may_be_lost(message: &NetMessage<'_>) -> bool {
 struct Lint {
     sender: Side,
     remarks: Vec<String>,
-    /// Whether a brain lacks booleans; there is already a remark about that.
+    /// Whether a brain lacks booleans; if so, there is already a remark about that.
     has_bare_nulls: bool,
 }
 
@@ -187,13 +187,13 @@ impl Lint {
         self.remark_if(asks && !initial, "without the flag InitialAgeStateRequest");
         let is_marked = flags.contains(NetFlags::IsSystemMessage);
         self.remark_if(is_system(message) && !is_marked, "without the flag IsSystemMessage");
-        // One server marks the states that it broadcasts.
+        // One server sets the flag on the states that it broadcasts.
         let may_be_marked = is_system(message) || is_state(message) && !self.is_client();
         self.remark_if(
             is_marked && !may_be_marked,
             "the flag IsSystemMessage, which this class never has",
         );
-        // Not all servers mark their own messages.
+        // Not all servers set the flag on their own messages.
         let is_reliable = flags.contains(NetFlags::NeedsReliableSend);
         let needed = self.is_client() && !may_be_lost(message);
         self.remark_if(needed && !is_reliable, "without the flag NeedsReliableSend");

@@ -10,7 +10,7 @@ use crate::safety::Reason;
 use crate::types::{LoadMask, LocationFlags, SafeForm, SafeString, Uoid};
 use crate::walk::Guard;
 
-/// The maximum number of remarks about the values of one message.
+/// The maximum number of remarks about the values in one message.
 const MAX_REMARKS: usize = 8;
 
 impl Lint {
@@ -28,12 +28,12 @@ impl Lint {
     }
 }
 
-/// A guard that stops at an odd value, so that the refusal names its path.
+/// A guard that stops at an irregular value, so that the refusal names the path to it.
 struct Odd {
     inflater: Inflater,
-    /// The number of odd values to skip first.
+    /// The number of irregular values to skip first.
     skip: usize,
-    /// What is wrong with the value.
+    /// The problem with the value.
     found: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl Guard for Odd {
     fn object(&mut self, uoid: &Uoid<'_>) -> Result<(), Reason> {
         self.text(&uoid.name)?;
         let number = uoid.location.sequence_number;
-        // Both stand for "no object".
+        // Both values stand for "no object".
         if number.0 == u32::MAX && matches!(uoid.class_index, 0 | 0x8000) {
             return Ok(());
         }

@@ -87,7 +87,7 @@ fn g_40_timers_replace_missing_sequences() {
     assert!(world.is_quiet());
     world.advance(1);
     assert_eq!(world.names(A), ["CountdownState"]);
-    // The third win, the animation and the winner: 1 + 11 + 6 s.
+    // The third win, the animation and the winner take 1 + 11 + 6 s.
     world.advance(12_000);
     for player in [A, B, D] {
         world.take(player);
@@ -137,14 +137,14 @@ fn g_42_points_stay_between_zero_and_what_is_believed() {
     sit(&mut world, B, game, 1, 0x7fff_ffff);
     assert_eq!(scores(&world.take(B)), [(0x7fff_ffff, 1)]);
     world.take(A);
-    // A player without points pays none.
+    // A player without points does not pay any.
     choose(&mut world, A, game, 0);
     assert_eq!(scores(&world.take(A)), [(0, 2)]);
-    // While a game runs, the server's points count.
+    // While a game is running, the points known to the server apply.
     stand_up(&mut world, A, game);
     sit(&mut world, A, game, 0, 500);
     assert_eq!(scores(&world.take(A)), [(0, 2), (0, 2)]);
-    // Afterwards, the claimed points count.
+    // Afterwards, the points that the client claims apply.
     world.take(B);
     stand_up(&mut world, A, game);
     stand_up(&mut world, B, game);
@@ -174,7 +174,7 @@ fn g_44_g_48_seats_of_those_who_left_are_cleaned_up() {
     world.leave(B);
     assert_eq!(world.names(A), ["PlayerLeft", "Drop"]);
     assert_eq!(world.names(D), ["PlayerLeft"]);
-    // Only the seat of the player who left is free.
+    // Only the seat of the player who left becomes free.
     world.join(B, GameType::Heek, 0);
     for player in [A, B, D] {
         world.take(player);
@@ -191,7 +191,7 @@ fn g_44_g_48_seats_of_those_who_left_are_cleaned_up() {
     assert_eq!(world.names(B), ["PlayerLeft", "OwnerChange"]);
     world.leave(D);
     world.take(B);
-    // Nobody is left to clean up: the next owner does.
+    // Nobody is left to clean up, so the next owner does so.
     world.leave(B);
     assert_eq!(world.join(A, GameType::Heek, 0), game);
     let got = world.take(A);
@@ -282,7 +282,7 @@ fn only_the_owner_ends_sequences_and_only_those_that_run() {
     assert!(world.is_quiet());
 }
 
-/// Two players reach three wins in the same round, so they play until one is ahead.
+/// Two players reach three wins in the same round, so play continues until one is ahead.
 #[test]
 fn equal_candidates_play_on() {
     let (mut world, game) = table(&[A, B, D]);

@@ -45,7 +45,7 @@ fn g_02_messages_may_have_2048_bytes() {
         world.send_bytes(A, &bytes);
         assert_eq!(world.refused(), class);
     }
-    // The longest message of a client.
+    // The longest message that a client sends.
     let game = world.join(A, GameType::VarSync, 255);
     world.take(A);
     let create = json!({"name": "a", "value": "b"});
@@ -119,8 +119,8 @@ fn g_07_a_member_who_joins_again_is_told_alone() {
         assert_eq!(world.names(B), [""; 0]);
         assert_eq!(world.games.games().next().unwrap().2, [A, B]);
     }
-    // A rejoining owner gets PlayerJoined and OwnerChange before the variables; others get them
-    // after.
+    // A rejoining owner gets PlayerJoined and OwnerChange before the variables; other members get
+    // them afterwards.
     let mut world = World::new();
     let id = world.join(A, GameType::VarSync, 255);
     world.send(A, id, "VarSync.CreateNumericVar", json!({"name": "x", "value": 1.0}));
@@ -157,7 +157,7 @@ fn g_08_members_can_leave_and_ownership_passes_on() {
         _ => None,
     });
     assert_eq!((got.len(), owner), (2, Some(D)));
-    // G-15: players who have left are sent nothing.
+    // G-15: players who have left receive no messages.
     assert!(world.is_quiet());
     world.send(A, game, "AnyGame.LeaveGame", json!({}));
     assert_eq!(world.refused(), RefusedClass::NotMember);
@@ -216,15 +216,15 @@ fn g_09_uninitialised_memory_reaches_nobody() {
     assert_eq!(world.dropped, []);
 }
 
-/// G-10 (numbers that nobody defines) and G-11 (answers to nothing) are checked by the clients of
-/// all these tests; see `world.rs`.
+/// G-10 (undefined message numbers) and G-11 (replies without a request) are checked by the clients
+/// in all these tests; see `world.rs`.
 #[test]
 fn g_10_g_11_only_requests_are_answered_in_a_transaction() {
     let mut world = World::new();
     let game = world.join(A, GameType::Heek, 0);
     let got = world.take(A);
     assert_eq!(got.iter().map(|got| got.trans_id).collect::<Vec<_>>(), [9, 0, 0]);
-    // A message to a dead game is not answered.
+    // A message to a game that has ended gets no reply.
     world.send_in(B, 5, game + 1, "AnyGame.LeaveGame", json!({}));
     assert_eq!(world.refused(), RefusedClass::UnknownGame);
     assert!(world.is_quiet());
@@ -255,7 +255,7 @@ fn g_13_senders_are_slowed_down() {
     assert_eq!((world.take(A).len(), world.dropped.len()), (399, 0));
     world.send(A, game, "VarSync.RequestAllVars", json!({}));
     assert_eq!(world.refused(), RefusedClass::Limit);
-    // A request is still answered, and other players are not affected.
+    // A request still gets a reply, and other players are not affected.
     world.send_in(A, 12, 0, "Manager.JoinGame", join(GameType::Heek, 0));
     assert_eq!((result(&mut world, A), world.refused()), ((12, 5), RefusedClass::Limit));
     world.join(B, GameType::Heek, 0);
@@ -273,7 +273,7 @@ fn g_14_tables_are_bounded() {
     world.take(A);
     world.send_in(B, 6, 0, "Manager.JoinGame", join(GameType::Heek, 16));
     assert_eq!((result(&mut world, B), world.refused()), ((6, 5), RefusedClass::Limit));
-    // Another type has its own tables, and an empty table makes room.
+    // Each type has its own tables, and empty tables are removed to make room.
     world.join(B, GameType::BlueSpiral, 16);
     world.send(A, games[3], "AnyGame.LeaveGame", json!({}));
     world.join(B, GameType::Heek, 16);
@@ -336,7 +336,7 @@ fn g_14_games_without_a_table_are_bounded() {
     }
     games.extend(world.games.games().map(|game| game.0));
     assert_eq!((games.len(), world.refused()), (8, RefusedClass::Limit));
-    // They end without members.
+    // These games end when they have no members.
     world.leave(A);
     assert_eq!(world.games.games().count(), 0);
 }
@@ -364,7 +364,7 @@ fn games_are_joined_by_id_in_either_form() {
     long["options"] = json!([]);
     world.send_in(D, 3, 0, "Manager.JoinGame", long);
     assert_eq!(world.names(D), ["GameInstance", "PlayerJoined", "OwnerChange"]);
-    // The type must be that of the game.
+    // The type must match the game's type.
     let mut other = join(GameType::VarSync, game);
     other["options"] = json!([]);
     world.send_in(5, 3, 0, "Manager.JoinGame", other);

@@ -44,7 +44,7 @@ fn g_50_a_player_can_have_several_games_open() {
     world.send(A, first, "Marker.StartGame", json!({}));
     world.send(A, second, "Marker.StartGame", json!({}));
     assert_eq!(world.names(A), ["GameStarted", "GameStarted"]);
-    // An edit is only shown in the game in which it was made.
+    // An edit is shown only in the game in which it was made.
     world.send(A, first, "Marker.AddMarker", add("m"));
     let got = world.take(A);
     assert_eq!(got.iter().map(|got| got.game_id).collect::<Vec<_>>(), [first]);
@@ -141,7 +141,7 @@ fn g_54_only_the_creator_and_administrators_edit() {
     assert!(world.is_quiet());
 }
 
-/// A player cannot edit a mission that another player has made again after its deletion.
+/// A player cannot edit a mission that another player has recreated after its deletion.
 #[test]
 fn g_54_a_deleted_mission_has_a_new_creator() {
     let mut world = World::new();
@@ -198,7 +198,7 @@ fn g_57_zero_means_deleted() {
         assert_eq!(only.bytes.last(), Some(&0));
         world.send(A, game, "Marker.PauseGame", json!({}));
         assert_eq!(world.refused(), RefusedClass::UnknownGame);
-        // Others may still have a quest.
+        // Other players may still have a quest.
         let id = worldwire_uru::types::Uuid::parse(&template).unwrap();
         assert_eq!(world.library.template(id).is_some(), kind == 0);
     }
@@ -250,7 +250,7 @@ fn g_59_the_name_precedes_the_captures() {
     ];
     world.open(A, &template, 0);
     assert_eq!(world.names(A), wanted);
-    // A member who joins again gets the same messages.
+    // A member who joins again gets the same messages again.
     world.send_in(A, 8, 0, "Manager.JoinGame", json!({"gameId": game, "options": []}));
     let got = world.take(A);
     assert_eq!(got.iter().map(Got::name).collect::<Vec<_>>(), wanted);
@@ -267,7 +267,7 @@ fn answers_wait_for_the_store_in_order() {
     world.send(A, game, "Marker.CaptureMarker", json!({"marker": 0}));
     world.send(A, game, "Marker.DeleteGame", json!({}));
     assert!(world.is_quiet());
-    // A deleted game takes no messages.
+    // A deleted game accepts no messages.
     world.send(A, game, "Marker.PauseGame", json!({}));
     assert_eq!(world.refused(), RefusedClass::UnknownGame);
     world.answer_one();

@@ -81,7 +81,7 @@ fn g_23_a_won_game_ends_75_seconds_after_its_start() {
         assert!(world.is_quiet());
         world.advance(200);
         assert_eq!((world.names(A), world.names(B)), (vec!["GameOver"], vec!["GameOver"]));
-        // No old timer is left.
+        // No old timer is still running.
         world.send(A, game, "BlueSpiral.StartGame", json!({}));
         world.take(A);
         world.take(B);
@@ -167,7 +167,7 @@ fn g_30_g_31_g_35_variables_of_both_kinds_count_from_1_whoever_makes_them() {
     world.send(B, game, "VarSync.CreateStringVar", json!({"name": "b", "value": "x"}));
     world.send(B, game, "VarSync.CreateNumericVar", json!({"name": "c", "value": 2.0}));
     assert_eq!((created(&mut world, A), created(&mut world, B)), (vec![1, 2, 3], vec![1, 2, 3]));
-    // For a known name, even of the other kind, the sender gets the stored variable.
+    // If the name is already in use, even for the other type, the sender gets the stored variable.
     world.send(B, game, "VarSync.CreateStringVar", json!({"name": "a", "value": "other"}));
     assert_eq!((world.names(A), world.names(B)), (vec![], vec!["NumericVarCreated"]));
     world.send(A, game, "VarSync.SetStringVar", json!({"var": 2, "value": "y"}));
@@ -242,7 +242,7 @@ fn variables_are_bounded() {
     assert_eq!(world.refused(), RefusedClass::Limit);
 }
 
-/// Two hundred clients receive every change, ten per second.
+/// Two hundred clients receive every change, at ten changes per second.
 #[test]
 fn many_clients_receive_every_change() {
     let mut world = World::with(serving_all());
@@ -286,7 +286,7 @@ fn g_60_the_wall_is_off_unless_it_is_served() {
     world.join(B, GameType::ClimbingWall, 0);
     world.take(A);
     world.take(B);
-    // The number is clamped, and changing it withdraws a team's agreement.
+    // The number is clamped, and changing it cancels a team's agreement.
     wall(&mut world, A, game, "ChangeNumBlockers", json!({"amount": 2}));
     wall(&mut world, A, game, "Ready", json!({"readyType": 0, "team": 1}));
     wall(&mut world, B, game, "ChangeNumBlockers", json!({"amount": -2_147_483_648}));
@@ -309,7 +309,7 @@ fn g_60_the_wall_is_off_unless_it_is_served() {
     }
     world.take(A);
     world.take(B);
-    // More blockers than agreed are ignored, and so are those of a team that is ready.
+    // More blockers than agreed are ignored, and so are blockers of a team that is ready.
     let change = |blocker, added| json!({"team": 1, "blocker": blocker, "added": added});
     wall(&mut world, A, game, "BlockerChanged", change(5, true));
     wall(&mut world, A, game, "BlockerChanged", change(6, true));

@@ -220,7 +220,7 @@ impl Bench {
             }
             _ => {}
         }
-        // Without a game, nothing is kept about players who are not seated.
+        // If no game is running, no data is kept about players who are not seated.
         if self.now == Now::Nothing {
             self.rest();
         }
@@ -251,7 +251,7 @@ impl Bench {
         (self.now, self.due) = (Now::Break, None);
     }
 
-    /// The time is up, or the owner's client has finished.
+    /// Called when the time is up or the owner's client has finished.
     pub(super) fn ring(&mut self, sent: &mut Sent, members: &[u32], now: u64) {
         let chosen = self.seated().iter().filter(|it| self.accounts[**it].chose.is_some()).count();
         match self.now {
@@ -288,8 +288,8 @@ impl Bench {
     fn round(&mut self, sent: &mut Sent, now: u64) {
         let players: Vec<usize> =
             self.seated().into_iter().filter(|it| self.accounts[*it].chose.is_some()).collect();
-        // How many chose each of the three; each beats the one before it, and the first beats the
-        // last.
+        // The number of players who chose each of the three; each choice beats the one before it,
+        // and the first beats the last.
         let mut of = [0_i32; 3];
         for at in &players {
             of[usize::from(self.accounts[*at].chose.unwrap())] += 1;

@@ -1,5 +1,5 @@
-//! An independent model of the game manager, compared with it under random operations of eight
-//! players. Random numbers are zero in both.
+//! An independent model of the game manager, compared with the real one under random operations by
+//! eight players. Random numbers are zero in both.
 
 mod heek;
 mod small;
@@ -247,7 +247,8 @@ impl Model {
         running
     }
 
-    /// Lets the clock run. Returns when timers went off, in milliseconds from the beginning.
+    /// Advances the clock. Returns the times at which timers went off, in milliseconds from the
+    /// start.
     fn advance(&mut self, milliseconds: u64) -> Vec<u64> {
         let (begin, end) = (self.now, self.now + milliseconds);
         let mut rang = Vec::new();
@@ -271,8 +272,8 @@ impl Model {
     }
 
     /// Ends all games without any message while a player's messages to a marker game are handled.
-    /// Returns the answers to these messages, and the stores that may result, each with the number
-    /// of answers sent until then.
+    /// Returns the answers to these messages, and the possible contents of the store afterwards,
+    /// each with the number of answers sent until then.
     fn kill(&mut self, player: u32, burst: &[GameMessage<'static>]) -> (Sent, Vec<(usize, Store)>) {
         let mut stores = vec![(0, self.store.clone())];
         for message in burst {
@@ -311,7 +312,7 @@ pub(crate) enum Operation {
         milliseconds: u64,
     },
     /// The server is killed and restarted while it handles the messages of a player who changes a
-    /// marker game, if anyone plays one.
+    /// marker game, if anyone is playing one.
     Kill {
         game: usize,
         seed: u64,
@@ -411,7 +412,7 @@ fn body(kind: GameType, number: u32, seed: u64) -> Option<GameBody<'static>> {
     Some(body)
 }
 
-/// What each game and the manager send to each player.
+/// The messages that each game and the manager send to each player.
 fn streams(
     sent: Sent,
     game_of: impl Fn(&GameBody<'_>) -> u32,
@@ -473,8 +474,8 @@ fn run(operations: Vec<Operation>) {
         for player in PLAYERS {
             found.extend(world.take(player).into_iter().map(|got| (player, got.body)));
         }
-        // Within one operation, the messages of several games only mix when a player leaves the age
-        // or time passes.
+        // Within one operation, the messages of several games are only mixed if a player leaves the
+        // age or time passes.
         let found = streams(found, |_| 0);
         let sort = |mut streams: BTreeMap<(u32, u32), Vec<String>>| {
             if matches!(operation, Operation::Quit { .. } | Operation::Wait { .. }) {
@@ -490,14 +491,15 @@ fn run(operations: Vec<Operation>) {
         world.leave(player);
         model.quit(player);
     }
-    // Only tables remain, without players.
+    // Only the tables remain, without players.
     assert!(model.plays.iter().all(|play| play.table.is_some() && play.members.is_empty()));
     world.look();
     world.runs(&model.running());
 }
 
 /// Kills the server while a player changes a marker game, then opens the game again. The game must
-/// have all changes that were answered, and may have some of the others, in order and without gaps.
+/// contain all changes that were answered, and may contain some of the others, in order and without
+/// gaps.
 fn kill(world: &mut World, model: &mut Model, game: usize, seed: u64) {
     let hunts = model.plays.iter().filter_map(|play| match &play.state {
         State::Hunt(hunt) => Some((play.id, play.members[0], hunt.template.clone())),
@@ -539,7 +541,7 @@ fn kill(world: &mut World, model: &mut Model, game: usize, seed: u64) {
     HUNTED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The operations so far, by kind, and how many kills happened in the middle of a marker game.
+/// The operations so far, by kind, and the number of kills in the middle of a marker game.
 static COUNTS: [AtomicU64; 6] = [const { AtomicU64::new(0) }; 6];
 static HUNTED: AtomicU64 = AtomicU64::new(0);
 
@@ -579,7 +581,7 @@ proptest! {
     }
 }
 
-/// Every message of every game is known to the generator.
+/// The generator knows every message of every game.
 #[test]
 fn the_operations_reach_every_message() {
     for kind in GameType::ALL {

@@ -23,8 +23,8 @@ fn door_says(message: impl Into<door::ServerMessage>) -> GameBody<'static> {
     message.into().into()
 }
 
-/// The order of the cloths if random numbers are zero: each place in turn, from the last one, is
-/// exchanged with the first.
+/// The order of the cloths if random numbers are zero: each place in turn, starting with the last,
+/// is swapped with the first.
 const ORDER: [u8; 7] = [1, 2, 3, 4, 5, 6, 0];
 
 /// A blue spiral. `touched` is `None` while nobody plays, and 7 when the game is won.
@@ -153,7 +153,8 @@ impl Shelf {
 #[derive(Default)]
 pub(super) struct Climb {
     count: i32,
-    /// Whether teams 1 and 2 are ready: first with the number of blockers, then with their places.
+    /// Whether teams 1 and 2 are ready: first to agree on the number of blockers, then with the
+    /// blockers' places.
     ready: [[bool; 2]; 2],
     blockers: [Vec<u8>; 2],
     climbers: BTreeMap<u32, usize>,
@@ -161,7 +162,7 @@ pub(super) struct Climb {
 }
 
 impl Climb {
-    /// 0 count, 1 place, 2 climb, 3 over.
+    /// 0: agreeing on the number, 1: placing, 2: climbing, 3: over.
     fn phase(&self) -> usize {
         match (self.due, self.ready) {
             (Some(_), _) => 3,
@@ -383,7 +384,7 @@ struct Template {
 #[derive(Clone, Default)]
 pub(super) struct Store(BTreeMap<String, Template>);
 
-/// A marker game that is open.
+/// An open marker game.
 pub(super) struct Hunt {
     pub(super) template: String,
     creator: u32,

@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &Client, common: &Common) -> Result<(), Failure> {
     }
 }
 
-/// A host and its port or the default one.
+/// A host and its port, or the default port.
 fn host_and_port(server: &str, usual: u16) -> Result<(String, u16), Failure> {
     let bare = |host: &str| host.trim_start_matches('[').trim_end_matches(']').to_owned();
     match server.rsplit_once(':') {

@@ -60,7 +60,7 @@ fn list_codecs<'c>(codecs: impl Iterator<Item = &'c Codec>, out: &mut String) {
 /// Describes the messages or classes with this name; a class can also be given by number.
 ///
 /// # Errors
-/// What is wrong with the name.
+/// A description of what is wrong with the name.
 fn one(codec: &Codec, entry: &str, out: &mut String) -> Result<(), String> {
     let messages: Vec<&MessageInfo> = codec.tables().into_iter().flatten().collect();
     let classes = codec.classes();
@@ -211,7 +211,7 @@ fn plain(doc: &str) -> String {
                 behind
             }
             (None, None) => {
-                // Literal brackets.
+                // These brackets are literal.
                 out.push('[');
                 link
             }

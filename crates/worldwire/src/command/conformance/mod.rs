@@ -81,7 +81,7 @@ struct Test<'t> {
     peer: Peer,
     arguments: &'t ConformanceArguments,
     next: u64,
-    /// How many vectors passed, failed, were skipped, and were not asked about.
+    /// The number of vectors that passed, failed, were skipped, and were not asked about.
     counts: [u64; 4],
 }
 

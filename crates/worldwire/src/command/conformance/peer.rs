@@ -9,7 +9,7 @@ use worldwire_core::json::{Json, parse};
 
 use crate::output::{Failure, reason};
 
-/// The maximum number of bytes of an answer.
+/// The maximum size of an answer in bytes.
 const MAX_ANSWER: u64 = 64 << 20;
 
 /// A running program that answers questions, one line each. It is killed on drop.
@@ -59,7 +59,7 @@ impl Peer {
     /// Asks a question and waits for its answer: an object with the same `id`.
     ///
     /// # Errors
-    /// Why the program cannot answer further questions.
+    /// The reason why the program cannot answer further questions.
     pub(super) fn ask(&mut self, id: u64, question: &str) -> Result<Json, String> {
         let stdin = self.stdin.as_mut().ok_or("its standard input is closed")?;
         let written = stdin.write_all(question.as_bytes()).and_then(|()| stdin.write_all(b"\n"));

@@ -20,20 +20,20 @@ pub(super) struct Question<'v> {
 pub(super) enum Wanted<'v> {
     /// The bytes cannot be decoded.
     Error,
-    /// A message with this name, if it is known, and these fields, if they are.
+    /// A message with this name and these fields, if they are known.
     Message {
         name: Option<&'v str>,
         fields: Option<&'v Json>,
-        /// Whether encoding it again yields the same bytes.
+        /// Whether encoding the message again yields the same bytes.
         encodes: bool,
-        /// Whether an error is correct, too: a strict decoder refuses the bytes, a lenient one
-        /// keeps them.
+        /// Whether an error is also correct: a strict decoder refuses the bytes, while a lenient
+        /// one keeps them.
         may_fail: bool,
     },
 }
 
 /// Vector files whose cases have the same format: the folder and the file, the list, and the format.
-/// Cases of a list `invalid`, and those marked with `reject`, must be refused.
+/// Cases in a list `invalid`, and those marked with `reject`, must be refused.
 const FORMATS: &[(&str, &str, &str)] = &[
     ("ki/bcd", "cases", "ki.bcd"),
     ("ki/bcd", "invalid", "ki.bcd"),
@@ -84,7 +84,7 @@ pub(super) fn question<'v>(file: &str, list: &str, case: &'v Json) -> Option<Que
 
 /// Checks fields against those of a vector. The vector may omit some. Bytes can be given as
 /// hexadecimal text, booleans as 0 and 1, and numbers as text. Text and bytes can be inside an
-/// object that says more about them. Names of enumeration values and flags are accepted in place of
+/// object with further details. Names of enumeration values and flags are accepted in place of
 /// numbers, because encoding will check them.
 ///
 /// # Errors

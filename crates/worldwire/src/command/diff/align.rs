@@ -11,7 +11,7 @@ use imara_diff::{Algorithm, Diff, InternedInput, Interner};
 pub(super) type Pair = (Option<usize>, Option<usize>);
 
 /// Aligns two sequences by a key, without changing their order. Elements with equal keys form
-/// pairs, as found by a histogram diff. Its time is linear in the length of the sequences, even if
+/// pairs, as found by a histogram diff. The time is linear in the length of the sequences, even if
 /// they have nothing in common.
 pub(super) fn align<T, K: Hash + Eq>(
     before: &[T],

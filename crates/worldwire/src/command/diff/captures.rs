@@ -1,4 +1,4 @@
-//! Two captures or two messages of captures.
+//! Compares two captures, or two messages from captures.
 //!
 //! Captures are read twice. The first reading keeps only a hash of each message, for the alignment.
 //! The second keeps the contents of the messages that differ.
@@ -27,7 +27,7 @@ use crate::command::selection::{Selection, Shown};
 use crate::definitions;
 use crate::output::{Failure, complain, counted, print, printable, say, shown};
 
-/// The maximum number of bytes kept of one capture's differing messages. Further messages are
+/// The maximum number of bytes kept for one capture's differing messages. Further messages are
 /// listed without their fields.
 const MAX_KEPT: usize = 128 << 20;
 
@@ -37,7 +37,7 @@ pub(super) fn compare(arguments: &DiffArguments, common: &Common) -> Result<bool
     let pass = Pass::new(arguments, common)?;
     let mut names = Names::default();
     let [before, after] = &readers;
-    // The second one is not read if a signal has interrupted the first.
+    // The second capture is not read if a signal has interrupted the first reading.
     let old = pass.digest(before, &mut names)?;
     let new = pass.digest(after, &mut names)?;
     let has_messages =
@@ -144,7 +144,7 @@ pub(super) fn compare_messages(
     Ok(false)
 }
 
-/// Reports what was not compared.
+/// Reports the parts that were not compared.
 fn conclude(
     pass: &Pass<'_>,
     sides: [(&std::path::PathBuf, &Digest); 2],
@@ -271,7 +271,7 @@ impl Digest {
 /// The contents of messages, by number.
 pub(super) struct Contents {
     pub(super) found: HashMap<u64, Content>,
-    /// How many messages there are.
+    /// The number of messages in the capture.
     pub(super) count: u64,
     /// Whether contents were dropped to limit memory.
     pub(super) is_full: bool,

@@ -21,7 +21,7 @@ pub(super) struct Changes<'c> {
     found: Vec<ConversationChange>,
 }
 
-/// Two conversations that differ or one that has no counterpart.
+/// Two conversations that differ, or one that has no counterpart.
 struct ConversationChange {
     pair: Pair,
     /// The numbers of messages that differ.
@@ -230,7 +230,7 @@ pub(super) fn line(
             }
         }
         [one, other] => {
-            // The contents of a message that only one side has, as in `dissect --json`.
+            // The contents of a message that exists on only one side, as in `dissect --json`.
             if let Some(json) = one.or(other).and_then(|content| parse(&content.text).ok()) {
                 line["message"] = json!(json);
             }

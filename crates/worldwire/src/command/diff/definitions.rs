@@ -1,4 +1,4 @@
-//! Two sets of KI's message definitions.
+//! Compares two sets of KI message definitions.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -51,7 +51,7 @@ pub(super) fn compare(arguments: &DiffArguments, common: &Common) -> Result<bool
         changes.push_text("    ", style, &mut out);
     }
     print(&out)?;
-    // Definitions with errors would look missing.
+    // Definitions with errors would appear to be missing.
     if old_clean && new_clean { Ok(out.is_empty()) } else { Err(Failure::Input) }
 }
 

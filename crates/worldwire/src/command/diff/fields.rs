@@ -13,7 +13,7 @@ use crate::output::printable;
 
 /// The maximum number of differences listed for one message or object.
 const MAX_CHANGES: usize = 1000;
-/// The maximum number of columns of a value in text.
+/// The maximum width of a value in text output, in columns.
 const MAX_COLUMNS: usize = 100;
 
 /// A field that differs.
@@ -28,7 +28,7 @@ pub(super) struct FieldChange {
 #[derive(Debug, Default)]
 pub(super) struct FieldChanges {
     listed: Vec<FieldChange>,
-    /// How many more there are.
+    /// The number of omitted differences.
     more: usize,
 }
 
@@ -68,7 +68,7 @@ impl FieldChanges {
         }
     }
 
-    /// The differences as JSON and how many more there are.
+    /// The differences as JSON, and the number of omitted ones.
     pub(super) fn to_json(&self) -> (serde_json::Value, usize) {
         let one = |FieldChange { path, old, new }: &FieldChange| {
             let mut line = json!({ "path": path });
@@ -108,7 +108,7 @@ impl FieldChanges {
         }
     }
 
-    /// Compares lists. Differing elements are paired if they are at the same place between equal
+    /// Compares lists. Differing elements are paired if they are at the same position between equal
     /// ones.
     fn lists(&mut self, path: &mut String, olds: &[Json], news: &[Json]) {
         let text = |json: &Json| serde_json::to_string(json).unwrap_or_default();
@@ -184,7 +184,7 @@ fn push_name(path: &mut String, name: &str) {
     path.push_str(name);
 }
 
-/// A value in one line.
+/// A value on one line.
 fn value(json: &Json) -> String {
     let mut text = printable(&serde_json::to_string(json).unwrap_or_default());
     cut(&mut text, 0, MAX_COLUMNS);

@@ -28,7 +28,7 @@ impl Ignored {
                 if name.is_empty() {
                     return Err(refuse("needs the end of a field's path, such as node.ModifyTime"));
                 }
-                // These are wire names, so only the star is special.
+                // These are wire names, so only the asterisk is special.
                 let literal: String = name
                     .chars()
                     .flat_map(|c| match c {
@@ -54,7 +54,7 @@ impl Ignored {
     pub(super) fn has(&self, path: &str) -> bool {
         let fits = |pattern: &&Pattern| {
             let mut names = path.rsplit('.');
-            // A dollar sign marks names that are not the protocol's, and can be omitted.
+            // A dollar sign marks names that are not the protocol's own. It can be omitted.
             let is_named = |glob: &GlobMatcher, name: &str| {
                 let plain = name.strip_prefix('$');
                 glob.is_match(name) || plain.is_some_and(|name| glob.is_match(name))

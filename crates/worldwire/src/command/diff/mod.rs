@@ -96,7 +96,7 @@ fn numbered(path: &Path) -> Option<(PathBuf, u64)> {
 fn check_options(arguments: &DiffArguments, kind: Kind, common: &Common) -> Result<(), Failure> {
     let DiffArguments { knowledge, filter, stream, ignore, types, .. } = arguments;
     let is_capture = kind == Kind::Capture;
-    // Settings are meant for captures and need not apply to other inputs.
+    // Settings are intended for captures and need not apply to other inputs.
     let has = |setting, is_set: bool| is_set && !common.settings.is_used(setting);
     let needs = [
         ("--filter", filter.is_some(), is_capture, "captures"),
@@ -199,7 +199,7 @@ impl Kind {
     }
 }
 
-/// How much of a file is read to recognise it.
+/// The number of bytes of a file that are read to recognise it.
 const LOOK: u64 = 64 << 10;
 
 impl fmt::Display for Kind {

@@ -1,4 +1,4 @@
-//! Two KI archives, with the game objects in them.
+//! Compares two KI archives and the game objects in them.
 
 use std::fmt::Write as _;
 

@@ -11,7 +11,7 @@ use crate::command::time::delta;
 use crate::output::{CaptureFormat, Failure, OutputFormat, shown, terminal_width};
 use crate::settings::{ColorRule, Paint, Setting};
 
-/// The format that the output file's name selects, and the options, including those that the name
+/// The format implied by the output file's name, and the options, including those that the name
 /// implies.
 pub(super) fn named_format(
     arguments: &Dissect,
@@ -26,7 +26,7 @@ pub(super) fn named_format(
     };
     let has_times = matches!(format, OutputFormat::Json | OutputFormat::Capture(_));
     if view.json.style().is_some() || has_times && common.settings.is_used(Setting::Time) {
-        // JSON lines and packets have their own times.
+        // JSON lines and packets contain times of their own.
         view.time = TimeForm::Relative;
     }
     if view.table || view.fields.is_empty() && matches!(format, OutputFormat::Table { .. }) {
@@ -77,7 +77,7 @@ pub(super) fn named_format(
 /// A colour rule of the settings.
 pub(super) struct PaintRule {
     filter: Filter,
-    /// How to show what it selects.
+    /// How to show the selected items.
     pub(super) color: Paint,
 }
 

@@ -158,7 +158,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         }
     }
     if reading.selection.filter.is_some() && !reading.found.load(Ordering::Relaxed) {
-        // Not a failure: a capture without problems has nothing that `--filter problem` selects.
+        // Not a failure: in a capture without problems, `--filter problem` selects nothing.
         common.note("filter", "nothing matches");
     }
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
@@ -204,20 +204,20 @@ fn doctor(capture: &Capture) -> String {
     command + &definitions::options(data) + &definitions::pins(data)
 }
 
-/// The maximum number of kinds of advice.
+/// The maximum number of different pieces of advice.
 const MAX_ADVICE: usize = 40;
 
 /// The user's selection.
 struct Reading<'r> {
     arguments: &'r Dissect,
-    /// The options, with those that the name of the output file implies.
+    /// The options, including those implied by the name of the output file.
     view: View,
     common: &'r Common,
     selection: Selection,
     format: Format,
     /// The file for all packets of a live capture.
     copy: Cell<Option<PacketsTarget>>,
-    /// How many problems the filter hides.
+    /// The number of problems that the filter hides.
     hidden: AtomicU64,
     /// Whether anything was selected.
     found: AtomicBool,
@@ -253,8 +253,8 @@ impl Reading<'_> {
             selection.check()?;
             write(found)
         };
-        // Keys are exported from the overviews of all conversations. Otherwise, memory must not grow
-        // with their number.
+        // Keys are exported from the overviews of all conversations. Without an export, memory must
+        // not grow with the number of conversations.
         let mut forget = |_: &Overview| {};
         let closed: Option<&mut dyn FnMut(&Overview)> =
             if arguments.secrets { None } else { Some(&mut forget) };
@@ -272,7 +272,7 @@ impl Reading<'_> {
     }
 }
 
-/// The file that `--write` names.
+/// The file named by `--write`.
 fn saved_packets(
     arguments: &Dissect,
     wanted: OutputFormat,
@@ -325,7 +325,7 @@ fn write_arriving(
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// Writes the packets of the conversations with messages that match.
+/// Writes the packets of all conversations with matching messages.
 fn write_packets(
     reading: &Reading<'_>,
     definitions: Definitions,

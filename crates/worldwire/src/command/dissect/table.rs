@@ -9,7 +9,7 @@ use crate::command::selection::Shown;
 use crate::command::time::Times;
 use crate::output::{Failure, printable};
 
-/// The columns that `--fields` and the settings name.
+/// The columns named by `--fields` and the settings.
 pub(super) fn columns(
     view: &View,
     definitions: &Definitions,

@@ -8,8 +8,8 @@ const SECRETS: [&str; 2] = ["LOGIN.MSG_USER_AUTHEN_V3", "LOGIN.MSG_USER_AUTHEN_R
 /// The field that contains the secret.
 const SECRET: &str = "Rec1";
 
-/// Why a login's secret could not be decrypted, if it could not be. `has_logins` says whether the
-/// key file has accounts.
+/// The reason why a login's secret could not be decrypted; `None` if it could be. `has_logins`
+/// states whether the key file contains accounts.
 pub(super) fn closed(item: &Item<'_>, tree: &Tree<'_>, has_logins: bool) -> Option<String> {
     if item.family != "ki" || item.note().is_some() {
         return None;

@@ -30,7 +30,7 @@ const MAX_SELECTED: usize = 4096;
 /// The maximum number of findings of one kind that are listed.
 const MAX_LISTED: usize = 50;
 /// The maximum number of different findings of one kind that are kept and sorted. A hostile capture
-/// can have a new one in every packet.
+/// can produce a new one in every packet.
 const MAX_KEPT: usize = 16_384;
 
 pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
@@ -44,13 +44,14 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     let tera_definitions = definitions.part::<TeraDefinitions>();
     let objects = definitions.part::<KiObjects>();
     let protocols = definitions.part::<Protocols>();
-    // Whatever is wrong with them is reported when the capture is read.
+    // Problems with the keys are reported when the capture is read.
     let quiet = Common { quiet: true, ..Common::default() };
     let keys = input::keys(&arguments.capture.knowledge.keys, &quiet)?;
     let has_logins = !keys.part::<KeyFile>().logins().is_empty();
     let tera = tera::Builds::default();
     let mut findings = Tally::default();
-    // What would reveal more, with the number of messages affected and the first of them.
+    // The options that would reveal more, each with the number of affected messages and the first
+    // of them.
     let mut advice = Tally::default();
     // As in `dissect`, notes about possibly valid data do not count as problems of the capture.
     let mut is_harmed = false;
@@ -215,24 +216,24 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
 /// Messages without a definition, in the conversations that have closed.
 #[derive(Default)]
 struct Undefined {
-    /// By family, advice and name: how many messages have only a number.
+    /// By family, advice and name: the number of messages for which only a number is known.
     unknown: BTreeMap<(&'static str, Option<&'static str>, String), u64>,
-    /// By name and field: how many of KI's messages contain an object of an unknown class.
+    /// By name and field: the number of KI messages that contain an object of an unknown class.
     closed: BTreeMap<(String, String), u64>,
     /// Conversations of an unknown family.
     strange: u64,
 }
 
-/// How many times each finding occurred.
+/// The number of occurrences of each finding.
 #[derive(Default)]
 struct Tally {
-    /// By finding.
+    /// The occurrences, by finding.
     kept: BTreeMap<String, Seen>,
-    /// How many times all other findings occurred.
+    /// The number of occurrences of all other findings.
     others: u64,
 }
 
-/// How many times a finding occurred.
+/// The number of occurrences of a finding.
 struct Seen {
     count: u64,
     first: Stamp,
@@ -254,7 +255,7 @@ impl Tally {
     }
 }
 
-/// What the command prints: text, or lines of JSON.
+/// The command's output: text, or lines of JSON.
 struct Report {
     is_json: bool,
     text: String,
@@ -292,7 +293,7 @@ impl Report {
         self.text.push('\n');
     }
 
-    /// Writes how many lines are omitted.
+    /// Writes the number of omitted lines.
     fn more(&mut self, text: &str) {
         let line = match self.is_json {
             true => json!({ "kind": "more", "what": text }).to_string(),
@@ -319,7 +320,7 @@ enum Kind {
     Advice,
 }
 
-/// Where an item is in the capture: its packet, and the seconds since the first one.
+/// Where an item is in the capture: its packet, and the seconds since the first packet.
 fn moment(stamp: &Stamp) -> String {
     let elapsed = stamp.since;
     let seconds = format!("{}.{:06} s", elapsed.as_secs(), elapsed.subsec_micros());
@@ -338,7 +339,7 @@ fn in_order(one: &str, other: &str) -> Ordering {
     }
     let alike = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
     let is_digit = |at: usize| one.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
-    // If the texts share only the first digits of a number, the whole number is compared.
+    // If the common prefix of the texts ends within a number, the whole number is compared.
     let start = (0..alike).rev().take_while(|at| is_digit(*at)).last().unwrap_or(alike);
     let (Some(left), Some(right)) = (one.get(start..), other.get(start..)) else {
         return one.cmp(other);

@@ -56,7 +56,7 @@ impl Builds {
     }
 }
 
-/// Writes findings and remedies: up to a limit of each kind, then the number of others.
+/// Writes findings and remedies: each kind up to a limit, then the number of others.
 fn write_findings(findings: &[Finding], advice: &Advice<'_>, out: &mut String) {
     let mut kinds: Vec<(Discriminant<Finding>, usize)> = Vec::new();
     for finding in findings {

@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &ExportPcapng, common: &Common) -> Result<(), Failu
 /// capture could be read.
 ///
 /// # Errors
-/// The capture cannot be read at all, or the output cannot be written.
+/// If the capture cannot be read at all, or the output cannot be written.
 pub(in crate::command) fn write(
     arguments: &Capture,
     common: &Common,
@@ -53,7 +53,7 @@ pub(in crate::command) fn write(
             out.extend(Piece::of(shown.item, shown.name, shown.tree));
         });
     };
-    // The callbacks for items and for closed conversations both use it.
+    // Shared by the callbacks for items and for closed conversations.
     let writer = RefCell::new(writer);
     let meanwhile = Meanwhile { watches_stdout, ..Meanwhile::default() };
     let extras = Extras { meanwhile, ..Extras::default() };

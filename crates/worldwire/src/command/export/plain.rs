@@ -1,5 +1,5 @@
-//! Decrypted conversations as packets that Wireshark reads: one packet per message, with the
-//! addresses and times of the original, and with the message's name and values as a comment.
+//! Writes decrypted conversations as packets that Wireshark can read: one packet per message, with
+//! the addresses and times of the original, and with the message's name and values as a comment.
 //!
 //! TCP conversations remain TCP, so that Wireshark can follow streams. Data that could not be
 //! decrypted is missing from the stream, like bytes that were not captured. Every family has an
@@ -96,7 +96,7 @@ struct Talk {
     packets: Packets,
     /// The position after the last message in the captured stream, by [`Side::index`].
     positions: [u64; 2],
-    /// How many of each side's bytes the other side has not acknowledged.
+    /// The number of each side's bytes that the other side has not acknowledged.
     unacknowledged: [usize; 2],
     /// Notes for the next packet.
     notes: Vec<String>,

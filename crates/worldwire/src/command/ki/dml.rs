@@ -198,7 +198,7 @@ fn check(paths: &[PathBuf], strict: bool, common: &Common) -> Result<(), Failure
     if errors == 0 { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// The state of checking message XML.
+/// The state of a check of message XML.
 #[derive(Default)]
 struct Check {
     strict: bool,
@@ -210,7 +210,7 @@ struct Check {
 
 impl Check {
     /// Checks a file. A file found in a directory is skipped if its extension is not `xml`. A file
-    /// found in an archive is skipped if its content is something else, because archives have
+    /// found in an archive is skipped if its content is something else, because archives contain
     /// thousands of XML files.
     fn input(&mut self, input: &Input<'_>) {
         let subject = input.subject();

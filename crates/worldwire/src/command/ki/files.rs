@@ -36,7 +36,8 @@ pub(super) fn run(command: &KiFiles, common: &Common) -> Result<(), Failure> {
     }
 }
 
-/// Refuses a path that is not a directory; with a misspelt one, everything would be missing.
+/// Refuses a path that is not a directory. If it were misspelt, every file would be reported as
+/// missing.
 fn check_folder(folder: Option<&Path>) -> Result<(), Failure> {
     let Some(folder) = folder else { return Ok(()) };
     let about = folder.metadata().map_err(|error| Failure::io(folder, &error))?;

@@ -13,7 +13,7 @@ use crate::output::{Failure, complain};
 /// The limits for decoding these files.
 pub(crate) static LIMITS: Limits = Limits::DEFAULT;
 
-/// Bounds names in archives, because each line of output for a text may start with one.
+/// Limits names in archives, because each line of output for a text may start with one.
 const MAX_NAME: usize = 255;
 
 /// A file format and how to recognise it.
@@ -37,9 +37,10 @@ impl Kind {
 }
 
 pub(crate) struct Found<'b> {
-    /// Its name in messages: a path, followed by the file's name if it is in an archive.
+    /// The file's name in messages: a path, followed by the file's name in the archive if it is in
+    /// one.
     pub(crate) title: String,
-    /// Its name without directories.
+    /// The file's name without directories.
     pub(crate) name: String,
     pub(crate) bytes: &'b [u8],
 }
@@ -63,12 +64,13 @@ struct Outcome {
     has_failed: bool,
 }
 
-/// Finds all files of a format. A file named on the command line is always accepted. In archives
-/// and directories, and in archives in directories, files are selected by name or, if none match,
+/// Finds all files of a format. A file named on the command line is always accepted. In directories
+/// and archives, including archives in directories, files are selected by name or, if none match,
 /// by content.
 ///
 /// # Errors
-/// If there are none, or if some could not be read; the others are processed first.
+/// If there are none, or if some could not be read. In the latter case, the others are processed
+/// first.
 pub(crate) fn each(
     paths: &[PathBuf],
     kind: &Kind,

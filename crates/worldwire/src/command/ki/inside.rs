@@ -23,7 +23,7 @@ pub(crate) fn is_archive_file(path: &Path) -> bool {
 }
 
 /// The archive that a path leads through, and the name of the file in it. `None` if the path itself
-/// exists, or leads through no archive.
+/// exists or does not lead through an archive.
 pub(crate) fn split(path: &Path) -> Option<(PathBuf, String)> {
     if path == Path::new("-") || fs::symlink_metadata(path).is_ok() {
         return None;
@@ -65,7 +65,7 @@ pub(crate) fn meant<'n>(
     if typed.is_empty() {
         return None;
     }
-    // `Pet.xml.json` is what `Pet.xml` becomes when it is decoded.
+    // Decoding `Pet.xml` produces `Pet.xml.json`.
     let decoded = [".json", ".xml", ".txt"].into_iter();
     if let Some(name) = decoded.filter_map(|end| typed.strip_suffix(end)).find_map(|own| {
         let below = format!("/{own}");

@@ -36,8 +36,8 @@ pub(super) fn run(command: &KiLang, common: &Common) -> Result<(), Failure> {
     }
 }
 
-/// The string to find, and where. The string can also be last, like the patterns of `ki wad`: then
-/// the first argument is an existing path, and the last one is not.
+/// The string to find, and where to look for it. The string can also come last, like the patterns
+/// of `ki wad`: in that case, the first argument is an existing path, and the last one is not.
 fn in_order(text: &str, paths: &[PathBuf]) -> (String, Vec<PathBuf>) {
     match paths.split_last() {
         Some((last, others))
@@ -52,7 +52,7 @@ fn in_order(text: &str, paths: &[PathBuf]) -> (String, Vec<PathBuf>) {
     }
 }
 
-/// All texts in some files, archives and directories, by code.
+/// All texts in the given files, archives and directories, by code.
 pub(crate) fn load(paths: &[PathBuf], common: &Common) -> Result<Locale, Failure> {
     let mut locale = Locale::new();
     each(paths, &LANG, common, |found| {

@@ -5,7 +5,7 @@ use worldwire_ki::file::wad::{Archive, Entry, Inflater};
 
 use crate::command::memory::{Memory, Share};
 
-/// A thread's buffer for reading. Of large files, only the current one is in memory.
+/// A thread's buffer for reading. Only one large file is in memory at a time.
 #[derive(Debug)]
 pub(crate) struct Loader<'m> {
     inflater: Inflater,
@@ -20,7 +20,7 @@ impl<'m> Loader<'m> {
     /// The memory needed to decode and show an object, as a multiple of its size.
     pub(crate) const OBJECT: u64 = 32;
 
-    /// A loader for one of several threads. Each file needs `times` its size in memory.
+    /// A loader for one of several threads. Each file needs memory of `times` times its size.
     pub(crate) fn new(memory: &'m Memory, times: u64) -> Self {
         Self { inflater: Inflater::new(), memory: Some(memory), times, share: None }
     }

@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &Ki, common: &Common) -> Result<(), Failure> {
 /// The maximum number of irregularities per file that are listed individually.
 const MAX_SAID: usize = 100;
 
-/// Reports the first remarks individually, and only counts the others. Returns their number.
+/// Reports the first remarks individually and only counts the others. Returns the total number.
 fn complain_first(subject: &str, max: usize, mut remarks: impl Iterator<Item = String>) -> usize {
     let first = remarks.by_ref().take(max).map(|remark| complain(subject, &remark)).count();
     let more = remarks.count();
@@ -58,7 +58,7 @@ fn complain_first(subject: &str, max: usize, mut remarks: impl Iterator<Item = S
     first + more
 }
 
-/// A remark about something that does not prevent the command.
+/// A remark about something that does not make the command fail.
 fn warning(text: impl std::fmt::Display) -> String {
     format!("warning: {text}")
 }

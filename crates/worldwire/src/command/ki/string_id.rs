@@ -164,7 +164,7 @@ impl Search {
         bar.finish_and_clear();
         for (input, (found, outcome)) in inputs.iter().zip(outcomes) {
             self.found.extend(found);
-            // A damaged file merely contributes fewer words.
+            // A damaged file just contributes fewer words.
             if let Err(fault) = outcome {
                 common.note(&input.subject(), &fault);
             }
@@ -216,7 +216,7 @@ impl<'c> Visitor<'c> for Search {
     }
 }
 
-/// Writes a number and its text, with the kind of number if there may be several kinds.
+/// Writes a number and its text, along with the kind of number if there may be several kinds.
 fn line(Found { id, kind, text }: &Found, json: bool, is_search: bool, out: &mut String) {
     let kind = Some(kind.name()).filter(|name| is_search && *name != "id");
     if json {

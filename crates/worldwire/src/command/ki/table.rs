@@ -14,7 +14,7 @@ use crate::cli::{Common, KiTableForm, Target};
 use crate::output::{Failure, complain, write_all};
 use crate::report;
 
-/// The maximum number of warnings listed individually: every record can have one.
+/// The maximum number of warnings listed individually, since every record can have one.
 const MAX_WARNINGS: usize = 20;
 
 /// Files of DML tables in archives and directories.
@@ -36,7 +36,7 @@ pub(crate) struct How<'h> {
     pub(crate) to: KiTableForm,
     /// The only table to write.
     pub(crate) only: Option<&'h str>,
-    /// Write integers of more than 53 bits as strings.
+    /// Whether to write integers of more than 53 bits as strings.
     pub(crate) safe: bool,
 }
 
@@ -103,7 +103,7 @@ fn find_rounded(json: &Json, found: &mut Vec<i128>) {
 }
 
 /// The tables of a file in any form, and whether any part was skipped. Skipped parts are reported.
-/// `name` is for CSV files, which do not contain one.
+/// `name` is the table name for CSV files, which do not contain one.
 pub(super) fn tables<'b>(
     path: &Path,
     bytes: &'b [u8],

@@ -49,7 +49,7 @@ pub(super) fn show(
     let mut objects = MxoObjects::built_in();
     let clean = add(&mut objects, data, common)?;
     let known = objects.objects();
-    // Classes from numbered tables have numbers as names.
+    // Classes from numbered tables are named by numbers.
     let named = known.class_named(object).map(|(_, class)| class);
     let number = match number_of(object) {
         Some(number) => Some(number),

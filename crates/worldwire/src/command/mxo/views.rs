@@ -12,7 +12,7 @@ use crate::command::capture;
 use crate::definitions;
 use crate::output::{Failure, complain, counted, print, say};
 
-/// The only family with views.
+/// MxO is the only family with views.
 const FAMILY: &str = "mxo";
 
 /// The view-related part of a conversation.

@@ -31,7 +31,7 @@ pub(super) struct Operators {
     pub(super) stop: Stop,
 }
 
-/// What operators can ask for.
+/// The requests that operators can make.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case")]
 pub(super) enum Request {
@@ -56,8 +56,8 @@ pub(super) enum Request {
         name: String,
         fields: String,
     },
-    /// Encodes a message without sending it: a held one with new fields, given its number, or an
-    /// additional one.
+    /// Encodes a message without sending it: either a held message, given by its number, with new
+    /// fields, or an additional one.
     Encode {
         connection: u64,
         id: Option<u64>,
@@ -370,7 +370,8 @@ fn edited(folder: &Path, held: HeldArgument) -> Result<String, Failure> {
     fs::read_to_string(scratch.path()).map_err(failed)
 }
 
-/// Opens a file in the editor. Like other programs, this lets a shell split `code --wait`.
+/// Opens a file in the editor. As in other programs, a shell splits a command such as
+/// `code --wait`.
 #[cfg(unix)]
 fn editing(editor: &OsStr, file: &Path) -> Command {
     let mut command = Command::new("sh");

@@ -140,8 +140,8 @@ impl<'a> Relaying<'a> {
             None => None,
         };
         let known = (keys.clone(), Arc::clone(&definitions));
-        // Handle Ctrl-C before starting hooks and printing anything: a script may treat the output as
-        // the sign to continue.
+        // Handle Ctrl-C before starting hooks and printing anything: a script may treat the output
+        // as its signal to continue.
         let stop = Stop::new();
         let interruption = {
             let stop = stop.clone();
@@ -264,7 +264,7 @@ fn taken(folder: &Path) -> Result<FolderLock, Failure> {
     })
 }
 
-/// The command for a hook. Python files are run by the package `worldwire`, except those that are
+/// The command for a hook. Python files are run by the package `worldwire`, unless they are
 /// programs themselves.
 fn hook_command(hook: &str) -> String {
     let path = Path::new(hook);

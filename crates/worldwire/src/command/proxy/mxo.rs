@@ -74,14 +74,14 @@ fn failed(error: KeysError) -> Failure {
 pub(super) struct LoginServers {
     /// The margin server.
     margin: String,
-    /// Where to listen for the auth server, and its address.
+    /// Where to listen in place of the auth server, and that server's address.
     auth: Option<(SocketAddr, String)>,
     /// The public key that clients need.
     public_key: Option<String>,
 }
 
 impl LoginServers {
-    /// Opens their ports and returns lines about them. Clients find the margin server at the
+    /// Opens the servers' ports and returns lines about them. Clients find the margin server at the
     /// world's address, over TCP.
     pub(super) async fn listen(
         self,
@@ -97,7 +97,7 @@ impl LoginServers {
         let mut lines = Vec::new();
         let at = proxy.address();
         let bound = match proxy.listen_for(margin.clone(), at).await {
-            // A port that the system chose for UDP may be taken over TCP.
+            // A port that the system chose for UDP may already be in use for TCP.
             Err(_) if listen.port() == 0 => proxy.listen_for(margin.clone(), listen).await,
             bound => bound,
         };

@@ -42,10 +42,10 @@ impl Paused {
         Ok(Self { filters: Arc::new(RwLock::new(filters)), definitions: Arc::clone(definitions) })
     }
 
-    /// Replaces the filters. Messages that are held already stay held.
+    /// Replaces the filters. Messages that are already held stay held.
     ///
     /// # Errors
-    /// A filter that cannot be read or names something that cannot exist. The old filters then stay
+    /// If a filter cannot be read or names something that cannot exist. The old filters then stay
     /// in force.
     pub(super) fn set(&self, texts: &[String]) -> Result<(), String> {
         if texts.len() > MAX_FILTERS {

@@ -21,8 +21,8 @@ pub(super) struct Shown {
     lines: mpsc::SyncSender<String>,
 }
 
-/// The maximum number of lines waiting for a slow terminal. Later ones are lost, so that the game
-/// continues.
+/// The maximum number of lines waiting for a slow terminal. Further lines are dropped, so that the
+/// game continues.
 const MAX_LINES: usize = 4_096;
 
 impl Shown {

@@ -11,7 +11,7 @@ use worldwire_server::{Metrics, Reported, WebServer};
 use super::control;
 use crate::output::{Failure, reason};
 
-/// What the page shows.
+/// The data that the page shows.
 pub(super) struct Status {
     pub(super) family: &'static str,
     /// The server that the user named.

@@ -13,10 +13,10 @@ use crate::cli::{Common, ProxyTera};
 use crate::command::mods;
 use crate::output::{Failure, complain, reason, shown};
 
-/// How many times in a row the mods can end within a minute of their start. A mod that ends the
-/// process while it starts does so once, because it is then skipped.
+/// How many times in a row the mods' process can end within a minute of its start. A mod that ends
+/// the process while it starts does so only once, because it is then skipped.
 const MAX_MOD_FAILURES: u32 = 8;
-/// The longest list of servers that is read, in bytes.
+/// The maximum size of a list of servers, in bytes.
 const MAX_LIST: u64 = 16 << 20;
 
 pub(super) fn run(arguments: &ProxyTera, common: &Common) -> Result<(), Failure> {
@@ -61,15 +61,15 @@ fn read(file: &Path) -> Result<ServerList, Failure> {
 /// A launcher's list of servers.
 pub(super) struct ListToServe {
     list: ServerList,
-    /// The proxy's address in it.
+    /// The proxy's address in the list.
     own: IpAddr,
-    /// Where it is served.
+    /// The address at which the list is served.
     at: SocketAddr,
 }
 
 impl ListToServe {
-    /// Opens a port for each server except `to`, which has the main port, and serves the list until
-    /// the signal fires. Returns the address at which it is served.
+    /// Opens a port for each server except `to`, which uses the main port, and serves the list
+    /// until the signal fires. Returns the address at which it is served.
     pub(super) async fn serve(
         self,
         proxy: &Proxy,

@@ -107,7 +107,7 @@ impl ServerIni {
 
     /// The file for a client of the proxy: the same lines, but with the proxy's address and public
     /// keys. Clients do not encrypt connections to a service without keys in the file. By default,
-    /// these are the services without keys in this `server.ini`.
+    /// the file omits the keys of the services that have none in this `server.ini`.
     fn for_client(
         &self,
         (own, port): (Ipv4Addr, u16),

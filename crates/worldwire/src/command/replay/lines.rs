@@ -1,4 +1,4 @@
-//! What `worldwire replay` prints.
+//! The output of `worldwire replay`.
 
 use serde_json::{Map, Value as Json, json};
 use worldwire_core::Side;
@@ -114,7 +114,7 @@ impl Lines {
     }
 }
 
-/// An event as a readable line. `None` for those that are always printed.
+/// An event as a readable line. `None` for events that are always printed.
 fn text(event: &ReplayEvent) -> Option<String> {
     Some(match event {
         ReplayEvent::Established => "the connection is established".to_owned(),

@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &Replay, common: &Common) -> Result<(), Failure> {
     system::runtime()?.block_on(play(arguments, common, scripts, &setup, clock))
 }
 
-/// The filters of `--ignore` as one.
+/// The filters of `--ignore`, combined into one.
 fn ignored(
     arguments: &Replay,
     definitions: &Definitions,
@@ -234,7 +234,7 @@ async fn listen(
     Ok(listener)
 }
 
-/// A host with its port, or with this one if it has none.
+/// A host with its port, or with this default port if it has none.
 fn with_port(host: &str, port: u16) -> String {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let is_bare = bare.parse::<std::net::Ipv6Addr>().is_ok();

@@ -112,9 +112,9 @@ const NAMES: [&str; 6] = ["name", "account", "author", "user", "handle", "player
 /// Exceptions from [`NAMES`]: names that owners give to ages. Their words also occur in other names
 /// of ages, which are kept. Entries are like those of [`KEPT`].
 const AGES: &[&str] = &["AgeUserDefinedName", "ageInfo.userName", "ageUserName", "ages.userName"];
-/// The number that is an IPv4 address, in the order of its bytes.
+/// A number that is an IPv4 address, in the order of its bytes.
 const ADDRESS: &str = "srcAddr";
-/// The encrypted part of KI's logins, which the user's passwords may have opened.
+/// The encrypted part of KI's logins, which may have been decrypted with the user's passwords.
 const SEALED: &[&str] = &["Rec1"];
 
 /// What to write for a field that another format describes.
@@ -142,8 +142,8 @@ pub(super) fn replaced(
     out
 }
 
-/// Whether two trees have the same fields, regardless of their values. A format inside a field is
-/// one value, unless it contains such fields itself.
+/// Whether two trees have the same fields, regardless of their values. A format inside a field
+/// counts as one value, unless it contains such fields itself.
 pub(super) fn have_same_fields(old: &Tree<'_>, new: &Tree<'_>) -> bool {
     fn alike(old: NodeRef<'_, '_>, new: NodeRef<'_, '_>) -> bool {
         if old.name() != new.name() {
@@ -268,7 +268,8 @@ impl Writer<'_> {
             count += 1;
             string(child.name(), out);
             out.push(':');
-            // A field with the game's name follows. It shows what the field is and has its value.
+            // A field with the game's name follows. It shows the field's meaning and has the same
+            // value.
             let next = children.peek().map_or("", NodeRef::name);
             again = if is_named_again(child.name(), next) { next } else { "" };
             let name = if again.is_empty() { child.name() } else { again };
@@ -277,8 +278,8 @@ impl Writer<'_> {
         out.push('}');
     }
 
-    /// Whether a number of eight bytes is an ID: in KI, of a character or object; in TERA, also of
-    /// an item. Fields with such IDs have many names.
+    /// Whether an eight-byte number is an ID: in KI, of a character or object; in TERA, also of an
+    /// item. Fields with such IDs have many names.
     fn is_wide_id(&self, node: NodeRef<'_, '_>, number: u64) -> bool {
         let is_large = number > u64::from(u32::MAX);
         let is_id = match self.family {
@@ -418,7 +419,7 @@ mod tests {
         assert!(KEPT.is_sorted() && IDENTITIES.is_sorted() && AGES.is_sorted());
     }
 
-    /// A node and what it becomes.
+    /// A node and its sanitized version.
     fn vault_node(json: &str) -> [VaultNode<'static>; 2] {
         let json = worldwire_core::json::parse(json).expect("JSON");
         let node = VaultNode::from_named_json((&json).into()).expect("a node");
@@ -439,7 +440,7 @@ mod tests {
         [node.into_owned(), new.into_owned()]
     }
 
-    /// The game's names select what happens to numbered fields.
+    /// The game's names decide how numbered fields are treated.
     #[test]
     fn fields_of_vault_nodes_agree_with_their_names() {
         let json = r#"{"NodeId":20001,"CreateAgeName":"Fernhollow","NodeType":"AgeInfo",
@@ -454,9 +455,9 @@ mod tests {
         assert_ne!(text(&new.string64_4), text(&node.string64_4));
         let number = |number: u32| u32::try_from(pseudonyms.number(number.into())).ok();
         assert_eq!((new.node_id, new.uint32_1), (number(20_001), number(20_002)));
-        // The last one has the age's flags.
+        // The last one contains the age's flags.
         assert_eq!((new.uint32_2, new.uint32_3), (number(10_190), Some(4711)));
-        // A field whose second name shows text instead of bytes.
+        // A field that shows text instead of bytes under its second name.
         let [node, new] = vault_node(r#"{"NodeType":"AgeLink","AgeSpawnPoints":"a:b:;"}"#);
         assert_ne!(new.blob_1, node.blob_1);
         assert_eq!(new.blob_1.expect("it is there").len(), 5);

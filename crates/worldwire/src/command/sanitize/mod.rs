@@ -2,8 +2,8 @@
 //!
 //! The capture is read twice: first for names, addresses and the families of conversations, then
 //! for the messages. A message is written only if it was decoded completely and its fields could be
-//! encoded with their replacements, so no bytes are copied unread. Finally, the new capture is read
-//! and must contain every message that was written.
+//! encoded with their replacements, so no bytes are copied without being decoded. Finally, the new
+//! capture is read and must contain every message that was written.
 
 mod fields;
 mod mxo;
@@ -106,7 +106,7 @@ struct Sanitizer<'s> {
     definitions: Definitions,
 }
 
-/// What the first reading found.
+/// The results of the first reading.
 struct FirstReading {
     found: Found,
     starts: Vec<ConversationStart>,
@@ -121,7 +121,7 @@ struct ConversationStart {
     is_udp: bool,
     /// The name of its first message.
     first: String,
-    /// The keys that decrypted it, as a part of a key file.
+    /// The keys that decrypted it, as part of a key file.
     secrets: Option<String>,
     /// Why a login cannot be written.
     unwritable: Option<String>,
@@ -171,7 +171,7 @@ struct Conversation {
     is_udp: bool,
 }
 
-/// What was not written, and why.
+/// The parts that were not written, and the reasons.
 #[derive(Default)]
 struct Omitted {
     unrecognised: u64,
@@ -183,7 +183,7 @@ struct Omitted {
     /// Reports of parts that could not be read.
     problems: u64,
     gaps: u64,
-    /// Packets that belong to no conversation.
+    /// Packets that do not belong to any conversation.
     packets: u64,
 }
 
@@ -352,7 +352,7 @@ impl Sanitizer<'_> {
         Ok(())
     }
 
-    /// Reads the new capture, which needs no key files. Returns whether it contains exactly the
+    /// Reads the new capture, which requires no key files. Returns whether it contains exactly the
     /// messages that were written, and reports conversations that differ.
     fn reads_back(&self, path: &Path, written: &Written) -> Result<bool, Failure> {
         let mut capture = Capture::plain(path, self.capture.knowledge.data.clone());
@@ -417,7 +417,7 @@ fn unwritable(item: &Item<'_>, name: &str, pseudonyms: &Pseudonyms) -> Option<St
     }
 }
 
-/// Whether a piece is a setup step, which only code for its family can write.
+/// Whether a piece is a setup step, which only its family's code can write.
 fn is_step(name: &str) -> bool {
     ["setup.", "control.", "handshake."].iter().any(|kind| name.starts_with(kind))
 }
@@ -495,7 +495,7 @@ fn fit_frame(family: &str, old: &[u8], new: &mut [u8]) -> bool {
     }
 }
 
-/// The new capture and what is known about its conversations.
+/// The new capture, and the facts known about its conversations.
 struct Writing<'w> {
     pseudonyms: &'w Pseudonyms,
     conversations: HashMap<u64, Conversation>,

@@ -1,8 +1,8 @@
 //! Encrypts MxO's three channels with new keys.
 //!
 //! The margin channel and the world that follows it share a session, so conversations with the same
-//! key get the same new key. Blobs for RSA keys are not encrypted again, but replaced like any other
-//! bytes: no key in a capture opens them.
+//! key are given the same new key. Blobs for RSA keys are not encrypted again but replaced like any
+//! other bytes, because no key in a capture opens them.
 
 use worldwire_core::{Reader, Writer};
 use worldwire_dissect::Time;
@@ -20,7 +20,7 @@ pub(super) struct MxoSealer {
     key: SessionKey,
     session: u32,
     stream: u64,
-    /// How many messages were encrypted.
+    /// The number of encrypted messages.
     sealed: u64,
 }
 
@@ -38,7 +38,7 @@ impl MxoSealer {
         Self { known, key, session, stream: start.stream, sealed: 0 }
     }
 
-    /// The new key as a part of a key file. The auth channel has none.
+    /// The new key as part of a key file. The auth channel has no key.
     pub(super) fn keys(&self) -> Option<String> {
         let id = self.known.first()?.id.map(|_| self.session);
         Some(KeyFile::format_session(&KnownSession { id, key: self.key.clone() }))
@@ -109,7 +109,7 @@ impl MxoSealer {
         }
         let seconds = u64::try_from(time.0).unwrap_or(0) / 1_000_000_000;
         let time = u32::try_from(seconds).unwrap_or(u32::MAX);
-        // Readers without the key tell encrypted messages from plain ones by these bytes.
+        // By these bytes, readers without the key distinguish encrypted messages from plain ones.
         let iv = loop {
             let iv = self.vector(pseudonyms);
             if !matches!(iv, [1 | 2, 3, 0, ..]) {
@@ -122,7 +122,8 @@ impl MxoSealer {
         Ok(wire.into_bytes())
     }
 
-    /// The next initialisation vector. Other conversations can have the same key.
+    /// The next initialisation vector. It must be unique, because other conversations can use the
+    /// same key.
     fn vector(&mut self, pseudonyms: &Pseudonyms) -> [u8; BLOCK_BYTES] {
         self.sealed += 1;
         let numbers = [self.stream.to_le_bytes(), self.sealed.to_le_bytes()];

@@ -7,11 +7,11 @@ use sha2::{Digest as _, Sha256};
 
 /// The maximum number of names that are recognised inside other texts.
 const MAX_WORDS: usize = 1 << 16;
-/// The maximum number of addresses that get separate replacements.
+/// The maximum number of addresses with separate replacements.
 const MAX_ADDRESSES: usize = 1 << 20;
 /// Shorter words are too common to be recognised as names.
 const LEAST_WORD: usize = 3;
-/// From this length, hexadecimal digits are replaced by hexadecimal digits.
+/// From this length on, hexadecimal digits are replaced by hexadecimal digits.
 const LEAST_HEX: usize = 8;
 
 /// A mapping with a secret key, which is not stored.
@@ -22,7 +22,7 @@ pub(super) struct Pseudonyms {
     addresses: HashMap<IpAddr, Ipv4Addr>,
 }
 
-/// What a first reading collects: parts of names, in lower case, and addresses.
+/// The results of a first reading: parts of names, in lower case, and addresses.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     words: BTreeSet<String>,
@@ -47,7 +47,7 @@ impl Found {
         }
     }
 
-    /// Adds what another reading found.
+    /// Adds the results of another reading.
     pub(super) fn add(&mut self, other: &Self) {
         other.words.iter().for_each(|word| self.add_name(word));
         other.addresses.iter().for_each(|address| self.add_address(*address));
@@ -65,7 +65,7 @@ impl Pseudonyms {
         let mut new = Self { key, words: HashMap::new(), addresses: HashMap::new() };
         let mut taken = HashSet::new();
         for word in &found.words {
-            // There are few replacements of the same length for short names.
+            // For short names, there are few replacements of the same length.
             const ATTEMPTS: u32 = 64;
             let free = (0..ATTEMPTS)
                 .map(|attempt| new.scrambled(word, "word", &format!("{attempt}:{word}")))
@@ -123,7 +123,7 @@ impl Pseudonyms {
     }
 
     /// A replacement for a text: letters become letters and digits become digits, with the same
-    /// number of bytes in UTF-8 and in UTF-16. Punctuation stays.
+    /// number of bytes in UTF-8 and in UTF-16. Punctuation is kept.
     pub(super) fn text(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         for (index, (word, is_word)) in words(text).enumerate() {

@@ -1,4 +1,4 @@
-//! Compares the new capture with what was written to it.
+//! Compares the new capture with the messages that were written to it.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -40,7 +40,7 @@ impl Names {
         name.hash(digest);
     }
 
-    /// The conversations that are different in another capture, or only in one of them.
+    /// The conversations that differ between two captures, or exist in only one of them.
     pub(super) fn differing(&self, other: &Self) -> Vec<Route> {
         let is_same = |route: &Route| {
             let pair = self.of.get(route).zip(other.of.get(route));

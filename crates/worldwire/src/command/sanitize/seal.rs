@@ -16,7 +16,7 @@ use super::pseudonyms::Pseudonyms;
 /// One conversation with its new keys.
 pub(super) enum Sealer {
     Ki {
-        /// The key, if the stream is encrypted once a session has been accepted.
+        /// The key, if the stream is to be encrypted once a session has been accepted.
         key: Option<StreamKey>,
         /// The ciphers by sender, once a session has been accepted.
         sealers: Option<Box<[KiSealer; 2]>>,
@@ -25,7 +25,7 @@ pub(super) enum Sealer {
     Mxo(MxoSealer),
     Tera {
         keys: Box<[[Key; 2]; 2]>,
-        /// How many keys each side has sent.
+        /// The number of keys that each side has sent.
         sent: [usize; 2],
         ciphers: Option<Box<SessionCiphers>>,
     },
@@ -33,7 +33,7 @@ pub(super) enum Sealer {
         key: SessionKey,
         seed: [u8; 7],
         service: Service,
-        /// By sender, once the server has answered with a seed.
+        /// The ciphers by sender, once the server has answered with a seed.
         ciphers: Option<[Box<Rc4>; 2]>,
     },
 }
@@ -45,7 +45,7 @@ pub(super) struct Start<'s> {
     pub(super) family: &'s str,
     /// The name of its first message.
     pub(super) first: &'s str,
-    /// The keys that decrypted it, as a part of a key file.
+    /// The keys that decrypted it, as part of a key file.
     pub(super) secrets: Option<&'s str>,
 }
 
@@ -95,7 +95,7 @@ impl Sealer {
         }
     }
 
-    /// The new keys as a part of a key file. TERA's are in the conversation itself.
+    /// The new keys as part of a key file. TERA's are in the conversation itself.
     pub(super) fn keys(&self) -> Option<String> {
         match self {
             Self::Ki { key, .. } => key.as_ref().map(|key| KiKeys::format_stream(None, key)),
@@ -231,7 +231,7 @@ fn control(from: Side, name: &str, bytes: &[u8], pseudonyms: &Pseudonyms) -> Opt
     let length = bytes.get(head - 4..head).and_then(|length| length.first_chunk().copied());
     let Some(length) = length.map(u32::from_le_bytes).and_then(|it| usize::try_from(it).ok())
     else {
-        // Old peers send no block.
+        // Old peers do not send a block.
         return (bytes.len() < head).then_some(bytes);
     };
     let block = bytes.get_mut(head..head.checked_add(length)?)?;

@@ -12,7 +12,8 @@ use worldwire_dissect::Time;
 use super::readback::{Names, Route};
 use crate::output::{Failure, Output};
 
-/// A capture whose packets are generated. They share only times and ports with the original ones.
+/// A capture whose packets are generated. They share only their times and ports with the original
+/// ones.
 pub(super) struct Wire {
     writer: CaptureWriter<Output>,
     interface: u32,
@@ -23,7 +24,7 @@ pub(super) struct Wire {
     written: Written,
 }
 
-/// What a capture contains.
+/// The contents of a capture.
 #[derive(Debug, Default)]
 pub(super) struct Written {
     pub(super) names: Names,
@@ -32,7 +33,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// How many conversations were written.
+    /// The number of conversations written.
     pub(super) fn conversations(&self) -> usize {
         self.routes.values().map(BTreeSet::len).sum()
     }
@@ -105,7 +106,7 @@ impl Wire {
         self.packets(packets)
     }
 
-    /// Ends all conversations and the file. Returns what the file contains.
+    /// Ends all conversations and the file. Returns the contents of the file.
     pub(super) fn finish(mut self) -> Result<Written, Failure> {
         let mut streams: Vec<u64> = self.open.keys().copied().collect();
         streams.sort_unstable();

@@ -25,13 +25,13 @@ pub(super) struct Shown {
     pub(super) kind: &'static str,
     /// The lists: a title, and the request that returns one object per row.
     pub(super) lists: &'static [(&'static str, &'static str)],
-    /// The page's views of the world. They make requests.
+    /// The page's views of the world, which are filled by requests.
     pub(super) views: &'static [&'static str],
     /// The requests that the page may make.
     pub(super) allowed: &'static [&'static str],
     /// The member of a kick request that names the account.
     pub(super) kicked: &'static str,
-    /// The column of the first list that has the account.
+    /// The column of the first list that contains the account.
     pub(super) account: &'static str,
 }
 
@@ -163,7 +163,7 @@ impl<S: Operated> Live for Server<S> {
     }
 }
 
-/// The figures that a status page offers to Prometheus, by name.
+/// The figures that a status page exports to Prometheus, by name.
 async fn figures(status: SocketAddr) -> Option<Map<String, Json>> {
     let fetch = async {
         let mut stream = TcpStream::connect(status).await.ok()?;

@@ -11,7 +11,7 @@ use super::{rewritten, set};
 use crate::cli::{Common, ServeKi};
 use crate::output::{Failure, Interruption, complain, say, shown};
 
-/// What the page of a login server shows.
+/// The data that a login server's page shows.
 const SHOWN: Shown = Shown {
     kind: "ki",
     lists: &[("Accounts", r#"{"request":"accounts"}"#), ("Totals", r#"{"request":"census"}"#)],
@@ -36,7 +36,7 @@ pub(super) async fn serve(arguments: &ServeKi, common: &Common) -> Result<(), Fa
     let folder = &arguments.folder;
     let stop = Stop::new();
     let signal = stop.signal();
-    // Handle Ctrl-C before printing anything: a script may treat the output as the sign to
+    // Handle Ctrl-C before printing anything: a script may treat the output as its signal to
     // continue.
     let (server, interruption) = if arguments.standby {
         survive_refresh_signal();
@@ -132,7 +132,8 @@ fn survive_refresh_signal() {}
 async fn refresh_on_signal(realm: Realm) {
     use tokio::signal::unix::{SignalKind, signal};
 
-    // Without a handler the signal would end the program; the operators' socket does the same.
+    // Without a handler, the signal would end the program. The operators' socket offers the same
+    // function.
     let Ok(mut signals) = signal(SignalKind::user_defined1()) else { return };
     while signals.recv().await.is_some() {
         let connections = realm.refresh(None).unwrap_or_default();

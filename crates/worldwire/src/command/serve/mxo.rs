@@ -15,7 +15,7 @@ use crate::cli::{Common, ServeMxo};
 use crate::definitions;
 use crate::output::{Failure, Interruption, complain, say, shown};
 
-/// What the page of a server with logins shows.
+/// The data that the page of a server with logins shows.
 const SHOWN: Shown = Shown {
     kind: "mxo",
     lists: &[("Accounts", r#"{"request":"accounts"}"#), ("Totals", r#"{"request":"census"}"#)],
@@ -42,8 +42,8 @@ pub(super) fn run(arguments: &ServeMxo, common: &Common) -> Result<(), Failure> 
     runtime.block_on(serve(arguments, start, common))
 }
 
-/// Refuses options that only an open world has. The command line's parser does not refuse them if a
-/// folder is given, because the folder and --open-world exclude each other.
+/// Refuses options that apply only to an open world. The command line's parser does not refuse them
+/// if a folder is given, because the folder and --open-world exclude each other.
 fn refuse_open_world(arguments: &ServeMxo) -> Result<(), Failure> {
     let ServeMxo { listen, key, session, .. } = arguments;
     let listens = "; use --auth-listen, --margin-listen and --game-listen";
@@ -103,7 +103,7 @@ fn changes(
 async fn serve(arguments: &ServeMxo, start: Start, common: &Common) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
     let server = MxoServer::open(&arguments.folder, start).await.map_err(|error| failed(&error))?;
-    // Handle Ctrl-C before printing anything: a script may treat the output as the sign to
+    // Handle Ctrl-C before printing anything: a script may treat the output as its signal to
     // continue.
     let stop = Stop::new();
     let signal = stop.signal();

@@ -78,7 +78,7 @@ fn config(arguments: &ServeMxo, common: &Common) -> Result<(WorldConfig, [u8; 16
     Ok((config, key))
 }
 
-/// Warns about what others could do to a world that they can reach.
+/// Warns about what others could do to a world that is reachable from other machines.
 fn warn(arguments: &ServeMxo, key: &[u8; 16]) {
     if !listen(arguments).ip().is_loopback() && *key == OPEN_KEY {
         complain("--key", "this key is well known: anyone can read the traffic");
@@ -107,7 +107,7 @@ fn status(arguments: &ServeMxo) -> SocketAddr {
 pub(crate) fn key_of(digits: &str) -> Result<[u8; 16], Failure> {
     let bytes = worldwire_core::value::parse_hex(digits);
     let key = bytes.and_then(|bytes| bytes.try_into().ok());
-    // The key itself is not repeated: it is a secret.
+    // The key itself is not repeated, because it is secret.
     key.ok_or_else(|| Failure::Run("--key: needs 32 hexadecimal digits".to_owned()))
 }
 
@@ -132,7 +132,7 @@ async fn serve(
 ) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
     let world = OpenWorld::open(config, scene).await.map_err(|error| failed(&error))?;
-    // Handle Ctrl-C before printing anything: a script may treat the output as the sign to
+    // Handle Ctrl-C before printing anything: a script may treat the output as its signal to
     // continue.
     let stop = Stop::new();
     let signal = stop.signal();

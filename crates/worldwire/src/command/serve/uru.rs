@@ -19,13 +19,13 @@ use crate::output::{Failure, Interruption, complain, print, say, shown};
 
 /// How long a process that has handed over its shard gives another process to take over.
 const HEAD_START: Duration = Duration::from_secs(1);
-/// How long such a process waits for its folder, which a command of `worldwire uru` may use as soon as
-/// the shard has let go of it.
+/// How long such a process waits for its folder, which a `worldwire uru` command may use as soon as
+/// the shard has released it.
 const FOLDER_WITHIN: Duration = Duration::from_secs(30);
-/// How often it tries.
+/// How often the process tries to lock the folder.
 const TRY_EVERY: Duration = Duration::from_millis(100);
 
-/// What the page of a shard shows.
+/// The data that a shard's page shows.
 const SHOWN: Shown = Shown {
     kind: "uru",
     lists: &[
@@ -43,7 +43,7 @@ pub(super) async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), F
     let stop = Stop::new();
     let signal = stop.signal();
     let (mut stop, mut interruption) = (Some(stop), None);
-    // Handle Ctrl-C before printing anything: a script may treat the output as the sign to
+    // Handle Ctrl-C before printing anything: a script may treat the output as its signal to
     // continue.
     let mut handle = || {
         if let Some(stop) = stop.take() {
@@ -91,8 +91,8 @@ pub(super) async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), F
     Ok(())
 }
 
-/// Opens the shard; with `--standby`, only once this process has taken it over. Returns `None` after
-/// the signal. A process that has led the shard waits for its folder.
+/// Opens the shard; with `--standby`, only once this process has taken it over. Returns `None`
+/// after the signal. A process that has already led the shard waits for its folder.
 async fn open(
     arguments: &ServeUru,
     has_led: bool,

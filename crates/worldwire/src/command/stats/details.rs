@@ -1,4 +1,4 @@
-//! What a report shows beyond the totals. Its size is bounded, too.
+//! The data that a report shows beyond the totals. Its size is bounded, too.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -8,9 +8,9 @@ use worldwire_core::Side;
 use worldwire_dissect::stats::{Counted, MAX_NAMES, Rates};
 use worldwire_dissect::{Overview, Time};
 
-/// The maximum number of conversations that are kept. The largest ones are kept.
+/// The maximum number of conversations kept, which are the largest ones.
 pub(super) const MAX_CONVERSATIONS: usize = 100;
-/// The maximum number of problems that are kept. The first ones are kept.
+/// The maximum number of problems kept, which are the first ones.
 pub(super) const MAX_PROBLEMS: usize = 100;
 /// The maximum length of a problem's text in bytes.
 const MAX_TEXT: usize = 500;

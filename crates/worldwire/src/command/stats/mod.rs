@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &Stats, common: &Common) -> Result<(), Failure> {
     let selection = Selection { stream: arguments.stream, filter };
     let is_report = arguments.report.is_some();
     let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut Vec<Counted>| {
-        // Only the tree says what is wrong with a message.
+        // Only the tree shows what is wrong with a message.
         let needs_fields = is_report && item.is_problem();
         selection.pass(item, scratch, needs_fields, |shown| {
             let (item, tree) = (shown.item, shown.tree);
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Stats, common: &Common) -> Result<(), Failure> {
     } else {
         let mut totals = Totals::new(selection.stream, selection.filter.is_some());
         let mut details = is_report.then(Details::default);
-        // The callbacks for items and for closed conversations both add to them.
+        // Both the callback for items and the one for closed conversations add to the totals.
         let cell = std::cell::RefCell::new((&mut totals, &mut details));
         let write = |items: &Vec<Counted>| {
             selection.check()?;

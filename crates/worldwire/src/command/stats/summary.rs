@@ -11,7 +11,7 @@ use crate::output::{counted, printable};
 const BAR: u64 = 40;
 
 /// A screenful: sums, the most frequent messages, messages over time, and the slowest replies. At
-/// most `top` names and replies are listed, or all if it is 0.
+/// most `top` names and replies are listed, or all of them if it is 0.
 pub(super) fn text(totals: &Totals, top: usize, out: &mut String) {
     let top = if top == 0 { usize::MAX } else { top };
     let all = totals.total();
@@ -140,13 +140,13 @@ fn replies(totals: &Totals, top: usize, out: &mut String) {
     }
 }
 
-/// A share with one digit after the point.
+/// A share with one decimal place.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     let share = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
     format!("{share:.1} %")
 }
 
-/// How many digits after the point multiples of an interval need.
+/// The number of decimal places that multiples of an interval need.
 fn decimals(interval: Duration) -> usize {
     match interval.as_nanos() {
         0..10_000_000 => 3,
@@ -156,7 +156,7 @@ fn decimals(interval: Duration) -> usize {
     }
 }
 
-/// A duration with three digits.
+/// A duration with three significant digits.
 pub(super) fn millis(duration: Duration) -> String {
     let millis = duration.as_secs_f64() * 1e3;
     match millis {

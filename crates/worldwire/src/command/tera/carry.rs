@@ -48,13 +48,13 @@ impl Said {
     }
 }
 
-/// What a capture reveals about its build.
+/// The facts that a capture reveals about its build.
 #[derive(Default)]
 struct Build {
     messages: u64,
     /// The opcodes that vary between builds.
     opcodes: BTreeSet<u16>,
-    /// The revisions that clients name.
+    /// The revisions that clients report.
     revisions: BTreeSet<u32>,
 }
 
@@ -83,12 +83,13 @@ impl Build {
         })
     }
 
-    /// The revision of the build, if clients name one.
+    /// The revision of the build, if clients report one.
     fn revision(&self) -> Option<u32> {
         self.revisions.first().copied()
     }
 
-    /// Why a map with this name cannot belong to the build, if it contains none of its opcodes.
+    /// The reason why a map with this name cannot belong to the build: the map contains none of its
+    /// opcodes.
     fn other_than(&self, map: &CodeMap, name: &str, of_map: Option<u32>) -> Option<String> {
         let is_there = |opcode: &u16| map.name(u32::from(*opcode)).is_some();
         if self.opcodes.is_empty() || self.opcodes.iter().any(is_there) {
@@ -180,7 +181,7 @@ fn adds_tera(definitions: &Definitions) -> bool {
 }
 
 /// The map, with an explanation of its comments and advice for unresolved opcodes. If the map is
-/// written to a file, the advice consists of commands that add to it.
+/// written to a file, the advice consists of commands that add entries to it.
 fn written(carried: &[Carried], name: &str, of: &Of<'_>, file: Option<&Path>) -> String {
     let sure = carried.iter().filter(|one| one.is_sure).count();
     let mut text = String::new();
@@ -266,7 +267,7 @@ mod tests {
         let (map, problems) = CodeMap::parse(MapKind::Protocol, "m", &text);
         assert_eq!(map.iter().collect::<Vec<_>>(), [("S_A", 5)]);
         assert!(problems.is_empty(), "{problems:?}");
-        // Without unresolved opcodes, the comments do not mention them.
+        // If there are no unresolved opcodes, the comments do not mention any.
         let text = written(&[one], "m", &of, None);
         assert!(!text.contains('?'), "{text}");
         // The percentage is always explained.

@@ -35,8 +35,8 @@ pub(super) fn run(
     };
     loop {
         changes.wait()?;
-        // A file can vanish after its directory was listed. The next change event, which is then
-        // imminent, triggers another check.
+        // A file can vanish after its directory was listed. Its removal is itself a change, so
+        // another check follows soon.
         let mut texts = match folder::texts(paths, common) {
             Ok(texts) => texts,
             Err(Failure::Run(message)) => {
@@ -122,7 +122,7 @@ impl Changes {
         Ok(Self { _watcher: watcher, events })
     }
 
-    /// Waits for a change and for those that follow it closely.
+    /// Waits for a change and for others that follow it closely.
     fn wait(&self) -> Result<(), Failure> {
         let stopped = |_| Failure::Run("--watch: the system no longer reports changes".to_owned());
         loop {

@@ -36,7 +36,7 @@ pub(in crate::command) fn run(
     let is_same = match (side(old, known.as_ref(), &set)?, side(new, known.as_ref(), &set)?) {
         (Side::One(old), Side::One(new)) => one(&old, &new, json, &mut out),
         (Side::Folder(old), Side::Folder(new)) => {
-            // Unreadable definitions would look missing.
+            // Unreadable definitions would appear to be missing.
             broken = [&old, &new].iter().any(|set| set.problems().any(|one| one.is_error()));
             folders(&old, &new, json, &mut out);
             out.is_empty()
@@ -90,7 +90,7 @@ fn one(old: &Definition, new: &Definition, json: bool, out: &mut String) -> bool
     changes.is_empty()
 }
 
-/// Compares all versions that both sides have and lists those that only one has.
+/// Compares all versions that both sides have, and lists those that only one side has.
 fn folders(old: &Set, new: &Set, json: bool, out: &mut String) {
     let keys = |set: &Set| {
         let keys = set.definitions().map(|one| (one.name().to_owned(), one.version()));

@@ -99,8 +99,8 @@ pub(super) fn run(
     if is_found && clean { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// The minimum length of a message, including its header of 4 bytes: that of a message with only
-/// zeros and empty lists. `None` if it exceeds the maximum message length.
+/// The minimum length of a message, including its header of 4 bytes, which is the length of a
+/// message with only zeros and empty lists. `None` if it exceeds the maximum message length.
 fn least(definition: &Definition) -> Option<usize> {
     let mut shortest = Vec::with_capacity(HEADER_BYTES);
     definition.plan().encode(Head::plain(0), &Value::Absent, &mut shortest).ok()?;

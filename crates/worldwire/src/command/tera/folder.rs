@@ -56,7 +56,7 @@ impl Texts {
         }
     }
 
-    /// Records problems with a whole file; returns its text, if it has any.
+    /// Records problems with a whole file; returns the file's text, if it has any.
     fn checked(&mut self, file: &Path, read: Result<(String, bool), NotText>) -> Option<String> {
         let name = shown(file);
         let source = Source::new(&name, "");
@@ -117,8 +117,8 @@ pub(super) fn read(file: &Path, common: &Common) -> Result<String, Failure> {
     text.ok_or(Failure::Input)
 }
 
-/// Checks that the files of a directory form one set. They do not if several files define the same
-/// names.
+/// Checks that the files of a directory form one set, which is not the case if several files define
+/// the same names.
 pub(crate) fn one_set(path: &Path, files: &[PathBuf]) -> Result<(), Failure> {
     let mut folders: BTreeMap<String, &Path> = BTreeMap::new();
     for file in files.iter().filter(|file| file.extension().is_some_and(|it| it == "def")) {

@@ -82,7 +82,8 @@ pub(super) fn run(
     if clean && unnamed.is_empty() { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// The target. In a directory, the list's file is named after the patch, so that it will be found.
+/// The target. In a directory, the list's file is named after the patch, so that later commands
+/// find it.
 fn in_folder<'d>(
     target: &Target,
     builds: impl Iterator<Item = &'d Diagnosis>,
@@ -102,7 +103,8 @@ fn in_folder<'d>(
     target.of_file(|| PathBuf::from(format!("{}.json", patch.unwrap_or_default())))
 }
 
-/// The message about opcodes that carry a counter and a checksum but have no name to list.
+/// The message about opcodes that carry a counter and a checksum but have no name and so cannot be
+/// listed.
 fn nameless(unnamed: &BTreeMap<u16, u64>, file: &Path, given: &str) -> String {
     let opcodes =
         unnamed.iter().map(|(opcode, count)| format!("{opcode} ({})", counted(*count, "message")));

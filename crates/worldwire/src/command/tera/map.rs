@@ -117,8 +117,8 @@ pub(in crate::command) fn diff(
     if old_clean && new_clean { Ok(out.is_empty()) } else { Err(Failure::Input) }
 }
 
-/// Reads a map in any form from a file with a single map, for commands without an option to select
-/// one. Reports problems and returns false if parts were skipped.
+/// Reads a map in any form from a file with a single map, for commands that have no option to
+/// select one. Reports problems and returns false if parts were skipped.
 pub(super) fn read_only(file: &Path, common: &Common) -> Result<(CodeMap, bool), Failure> {
     read_choosing(file, None, common, |revisions| {
         let path = shell(file);
@@ -187,7 +187,7 @@ pub(super) fn wants_opcodes(file: &Path, map: &CodeMap) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Suggests a file name for a new map, if `--data` would not find it for its build.
+/// Suggests a different file name for a new map if `--data` would not find the map for its build.
 pub(super) fn tell_name(target: &Target, revision: Option<u32>, common: &Common) {
     let Some(file) = target.output.as_deref().filter(|file| file.is_file()) else { return };
     let name = file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();

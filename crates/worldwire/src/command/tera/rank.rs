@@ -41,7 +41,7 @@ struct Found {
 pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> {
     let TeraRank { opcode, from, build, write, add, force, top, json } = arguments;
     let target = write.clone().map(|file| Target { output: Some(file), force: *force });
-    // Fail before doing the work and showing its results.
+    // Fail now rather than after the work is done and its results are shown.
     let growing = match &write {
         Some(file) if *add => Some(GrowingMap::open(file, common)?),
         _ => None,
@@ -185,7 +185,7 @@ fn without_doubles<'l>(lines: &'l [Line]) -> Vec<Cow<'l, str>> {
         let Line { opcode, text, named } = line;
         let scores = named.as_ref().and_then(|(name, score)| Some((best.get(&**name)?, score)));
         let Some((scores, score)) = scores else { return Cow::from(text) };
-        // The best of the other candidates.
+        // The best of the other opcodes.
         match scores.iter().find(|(_, other)| other != opcode) {
             Some((other, rival)) if other + TIE > *score => {
                 Cow::Owned(format!("# {}; also fits {rival}\n", text.trim_end()))

@@ -59,7 +59,7 @@ pub(crate) fn run(command: &UruAccount, shard: &UruShard, common: &Common) -> Re
     if shard.json { print_lines(&answer) } else { Ok(()) }
 }
 
-/// Kicks a player or every player logged in to an account.
+/// Kicks a player, or every player logged in to an account.
 pub(crate) fn kick(who: &str, shard: &UruShard, common: &Common) -> Result<(), Failure> {
     let kicked = ask(&shard.shard, Request::Kick { who: who.to_owned() }, Vec::new())?;
     kicked_shown(&kicked, common);

@@ -72,7 +72,8 @@ fn add(shard: &Path, age: FixedAge, another: bool, common: &Common) -> Result<Ve
     Ok(added)
 }
 
-/// What is wrong with the name of a new age, if the shard has age files to compare it with.
+/// Describes what is wrong with the name of a new age, if the shard has age files to compare it
+/// with.
 fn misnamed(filename: &str, shard: &UruShard) -> Result<Option<String>, Failure> {
     let folder = data_of(shard)?.join("ages");
     let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! `worldwire uru files import`: a shard's `data` from the folder of a game client.
+//! `worldwire uru files import`: creates a shard's `data` from a game client's folder.
 
 mod find;
 mod imported;
@@ -29,7 +29,7 @@ const LAUNCHERS: [&str; 2] = ["urulauncher.exe", "repair.ini"];
 const OWN: [&str; 4] = ["server.ini", "servers.ini", "unins000.exe", "unins000.dat"];
 /// Formats that gzip cannot make smaller.
 const PACKED: [&str; 6] = ["ogg", "bik", "webm", "jpg", "png", "zip"];
-/// The largest secure or age file.
+/// The maximum size of a secure file or an age file.
 const LONGEST: u64 = 64 << 20;
 /// The flag of a sound that the client keeps decompressed as two files, one for each channel.
 const SPLIT: u32 = 1;
@@ -108,7 +108,7 @@ pub(super) fn data_of(shard: &UruShard) -> Result<PathBuf, Failure> {
 
 /// An import in progress.
 struct Import {
-    /// By name in the client's folder, with backslashes and in lower case.
+    /// The client's files, by name in its folder, with backslashes and in lower case.
     files: BTreeMap<String, ClientFile>,
     /// The files in the data directory.
     stored: Imported,
@@ -219,7 +219,8 @@ impl Import {
             .collect()
     }
 
-    /// Stores the plain content of a file. Returns false for one that only its own shard can decrypt.
+    /// Stores the plain content of a file. Returns false for a file that only its own shard can
+    /// decrypt.
     fn store_plain(&mut self, file: &ClientFile, path: &str) -> Result<bool, Failure> {
         match self.plain(file)? {
             Some(plain) => self.stored.store(path, &plain).map(|()| true),
@@ -230,7 +231,7 @@ impl Import {
         }
     }
 
-    /// The plain content of a file. One that only its own shard can decrypt is reported.
+    /// The plain content of a file. A file that only its own shard can decrypt is reported.
     fn plain(&mut self, file: &ClientFile) -> Result<Option<Vec<u8>>, Failure> {
         let bytes = input::read(&file.path)?;
         if Magic::detect(&bytes).is_none() {
@@ -255,7 +256,7 @@ fn age_of<'a>(name: &str, ages: &'a [String]) -> Option<&'a String> {
         let rest = file.strip_prefix(&age.to_lowercase());
         rest.is_some_and(|rest| rest.starts_with(['.', '_']))
     };
-    // The name of an age can begin with the name of another age.
+    // The name of an age can begin with another age's name, so the longest match wins.
     ages.iter().filter(is_own).max_by_key(|age| age.len())
 }
 

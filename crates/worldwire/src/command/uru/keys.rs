@@ -15,7 +15,8 @@ use crate::output::{Failure, complain, write_all, write_secret};
 pub(crate) fn run(command: &UruKeys) -> Result<(), Failure> {
     match command {
         UruKeys::Generate { format, target } => {
-            // Reports missing random numbers, without which no key may be generated.
+            // Reports that the system provides no random numbers, without which no key may be
+            // generated.
             system::random(&mut [0; 8])?;
             let ring = keys::generate(PrimeKind::Safe);
             write_secret(target, ring.format(spelling(*format)).as_bytes())
@@ -27,7 +28,7 @@ pub(crate) fn run(command: &UruKeys) -> Result<(), Failure> {
                 check_secrets(file, &ring)?;
             }
             let text = ring.format(spelling(*to));
-            // A file of nothing but comments contains no keys.
+            // A file with nothing but comments contains no keys.
             let empty = text.lines().all(|line| line.trim().is_empty() || line.starts_with('#'));
             if empty {
                 return Err(Failure::Run(format!(
@@ -51,7 +52,7 @@ fn is_for_servers(format: KeyFormat) -> bool {
     }
 }
 
-/// Refuses keys without any secret and reports those whose own secret is missing.
+/// Refuses keys if none has a secret, and reports those whose own secret is missing.
 fn check_secrets(file: &Path, ring: &KeyRing) -> Result<(), Failure> {
     let is_public =
         |kind: &ServerKind| ring.public(*kind).is_some() && ring.private(*kind).is_none();

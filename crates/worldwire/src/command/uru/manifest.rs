@@ -138,7 +138,7 @@ fn show(file: &Path, json: bool, common: &Common) -> Result<(), Failure> {
     print(&out)
 }
 
-/// Reads a manifest in either form: text, or otherwise the wire format.
+/// Reads a manifest in either form: text or the wire format.
 fn load(file: &Path) -> Result<Manifest<'static>, Failure> {
     let bytes = input::read(file)?;
     let subject = file.display().to_string();
@@ -208,7 +208,8 @@ pub(super) fn gzip(plain: &[u8], path: &Path) -> Result<Vec<u8>, Failure> {
     packed.map_err(|error| Failure::io(path, &error))
 }
 
-/// The entry of a file, given its content and, if clients download that, its gzipped content.
+/// The entry of a file, given its content and, if clients download it in that form, its gzipped
+/// content.
 pub(super) fn listed(
     path: &Path,
     client: &str,

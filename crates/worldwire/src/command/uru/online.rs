@@ -133,7 +133,7 @@ fn table(online: &[Json]) -> String {
             let _ = write!(out, "  in {place}{node}{came}");
         }
         let Some(begun) = one["since"].as_u64().map(since) else {
-            // The process that served it has failed.
+            // The process that served the player has failed.
             out.push_str("  waiting for its client to return\n");
             continue;
         };

@@ -114,7 +114,7 @@ fn set(
     ask(shard, request, Vec::new()).map(drop)
 }
 
-/// A state with nothing but these variables.
+/// A state with only these variables.
 pub(crate) fn update(
     set: &Descriptors,
     descriptor: &Definition,
@@ -139,7 +139,8 @@ pub(crate) fn update(
     Blob::from_json(set, &update.into())
 }
 
-/// Refuses values for a `BOOL` other than those that clients set. A blob can hold any byte.
+/// Refuses values for a `BOOL` other than those that clients set, although a blob can hold any
+/// byte.
 fn check_bools(value: &Json) -> worldwire_core::Result<()> {
     let items = value.as_array().unwrap_or_else(|| slice::from_ref(value));
     let is_other = |item: &&Json| item.as_bool().is_none() && !matches!(item.as_u64(), Some(0 | 1));

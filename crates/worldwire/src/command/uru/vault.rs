@@ -130,7 +130,7 @@ fn import(
 ) -> Result<Vec<Json>, Failure> {
     let answer = answer(&shard.shard, Request::Import { replace }, lines)?;
     answer.map_err(|problem| {
-        // Blame the file, unless it is valid.
+        // Report the problem as the file's, unless the file is valid.
         match Dump::read(lines.iter().map(String::as_str)) {
             Err(error) => complain(&input::title(file), &error.to_string()),
             Ok(_) => complain(&shard.shard.to_string_lossy(), &problem),
@@ -270,7 +270,7 @@ fn move_out(shard: &Path, to: OtherServer, target: &Target) -> Result<(), Failur
             (departure.statements.into_bytes(), departure.skipped)
         }
         OtherServer::Moulars => {
-            // The file must be private.
+            // The file must not be readable by other users.
             let folder = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
             let file = folder.path().join("vault.db");
             let left = system::runtime()?.block_on(migration::export_moulars(&dump, &file));
@@ -322,7 +322,7 @@ fn fields_shown(shown: &[Json]) -> String {
         let kind = NodeType::NAMES.number(node["NodeType"].as_str().unwrap_or_default());
         let kind = kind.and_then(|kind| u32::try_from(kind).ok()).map(NodeType);
         for field in VaultNode::fields() {
-            // The game's name for a field follows the field.
+            // After each field, the same field follows under the game's name.
             let own = field_names(kind).iter().find(|(_, own)| *own == field.name);
             for name in [Some(field.name), own.map(|(name, _)| *name)].into_iter().flatten() {
                 let _ = match &node[name] {

@@ -1,9 +1,10 @@
-//! Which process ran which age, and when, from the logs of all processes: an age has one owner at a
-//! time, later owners have higher fences, and an owner says nothing to clients after its end.
+//! Determines which process ran which age, and when, from the logs of all processes. An age has one
+//! owner at a time, later owners have higher fences, and an owner sends nothing to clients after
+//! its ownership has ended.
 //!
-//! All times are of the clock that the processes of a machine share. A process that was stopped logs
-//! afterwards when its right ended while it was stopped. One that was killed cannot log it; its right
-//! ended with it at the latest.
+//! All times are from the clock that the processes of a machine share. If an ownership ends while
+//! its process is stopped, the process logs the time of the end when it continues. A process that
+//! was killed cannot log it; its ownership ended with it at the latest.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use crate::history::{Talk, Talking};
 
-/// A line of a log that the test writes.
+/// A line that the test writes to a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// A process is about to start.
@@ -34,7 +35,7 @@ impl fmt::Display for Mark {
     }
 }
 
-/// The time for which a process could run an age.
+/// The period during which a process was allowed to run an age.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ownership {
     pub(crate) number: u32,
@@ -67,8 +68,8 @@ pub(crate) fn check_fences(logs: &[(Ipv4Addr, String)]) -> Result<Vec<Ownership>
     Ok(found)
 }
 
-/// Checks that what players heard was passed on by an owner of the age. `epoch` is the time of the
-/// start of the talks. Returns how many texts were heard at owners.
+/// Checks that every text that players heard was forwarded by an owner of the age. `epoch` is the
+/// time at which the talks started. Returns the number of texts heard from owners.
 pub(crate) fn check_speakers(
     talks: &[Talk],
     owners: &[Ownership],
@@ -140,7 +141,7 @@ fn ownerships(node: Ipv4Addr, log: &str) -> Result<Vec<Ownership>, String> {
                     let late = entry.last_word - end;
                     return Err(format!("{about}: said something {late:?} after its end"));
                 }
-                // If the end came before the beginning, or without one, the age never ran.
+                // If the end precedes the beginning, or there is no beginning, the age never ran.
                 if let Some(begin) = begin.filter(|begin| *begin <= end) {
                     found.push(Ownership { number, fence, node, begin, end });
                 }
@@ -234,7 +235,7 @@ mod tests {
 
     #[test]
     fn ages_that_move_pass() {
-        // It moves away and comes back.
+        // The age moves away and comes back.
         let one = [
             started(1),
             "2026-01-02T03:04:05.000006Z  INFO another line\n".to_owned(),
@@ -242,7 +243,7 @@ mod tests {
             said(1, 19),
             over(1, 20),
             owns(5, 40),
-            // It restarts under the same fence.
+            // The age restarts under the same fence.
             owns(5, 45),
             over(5, 50),
             ended(60),
@@ -253,12 +254,12 @@ mod tests {
 
     #[test]
     fn killed_and_stopped_processes_pass() {
-        // One is killed, and started again.
+        // One process is killed and started again.
         let one = [started(1), owns(1, 10), ended(20), started(25), owns(4, 60), ended(70)];
-        // The other one was stopped from 30 to 65. It notices then that its time was over at 40.
+        // The other one was stopped from 30 to 65. Then it notices that its ownership ended at 40.
         let other = [started(1), owns(2, 21), said(2, 29), over(2, 40), ended(70)];
         assert_eq!(check(&one, &other), Ok(vec![(10, 20), (21, 40), (60, 70)]));
-        // An age whose time was over before it had started, and one that never started.
+        // An age whose ownership ended before it began, and one whose ownership never began.
         let one = [started(1), owns(1, 10), over(1, 5), over(2, 11), ended(20)];
         assert_eq!(check(&one, &[]), Ok(vec![]));
     }
@@ -310,7 +311,7 @@ mod tests {
         let check = |said, heard, node| {
             check_speakers(&talks(said, heard, node), &owners, Duration::from_nanos(100))
         };
-        // On its way when the ownership began or ended.
+        // The text was in transit when the ownership began or ended.
         for (said, heard) in [(11, 12), (5, 11), (19, 30), (20, 20)] {
             assert_eq!(check(said, heard, NODES[0]), Ok(1), "{said} {heard}");
         }

@@ -1,5 +1,5 @@
-//! Checks what clients saw against what the shard promises. Each check has tests that feed it broken
-//! histories.
+//! Checks that what clients saw is consistent with the shard's guarantees. Each check has tests
+//! that feed it invalid histories.
 
 mod fences;
 mod nodes;

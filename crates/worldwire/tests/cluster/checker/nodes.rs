@@ -1,4 +1,5 @@
-//! Nodes that one client makes and changes: what was acknowledged is in the database, once.
+//! Checks nodes that one client creates and changes: every acknowledged change is in the database,
+//! once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -7,20 +8,21 @@ use crate::history::{Action, Call, Outcome};
 /// The part of a database that is checked.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stored {
-    /// The title and the number in each node that clients have made.
+    /// The title and the number in each node that clients have created.
     pub(crate) nodes: BTreeMap<u32, (String, u64)>,
-    /// Parents and children.
+    /// Pairs of parent and child.
     pub(crate) refs: BTreeSet<(u32, u32)>,
 }
 
-/// The most and the least that a node may hold.
+/// The lowest and the highest number that a node may hold.
 #[derive(Default)]
 struct Numbers {
     acknowledged: u64,
     sent: u64,
 }
 
-/// Checks a database against the history. Returns how many acknowledged calls it proves.
+/// Checks a database against the history. Returns the number of acknowledged calls that the
+/// database confirms.
 pub(crate) fn check_nodes(calls: &[Call], stored: &Stored) -> Result<usize, String> {
     let mut made = HashMap::<u32, &str>::new();
     let mut titles = HashSet::<&str>::new();
@@ -54,7 +56,8 @@ pub(crate) fn check_nodes(calls: &[Call], stored: &Stored) -> Result<usize, Stri
                 }
             }
             (Action::Fetch { node }, Outcome::Done(number)) => {
-                // Only its client changes it, one request at a time, and numbers count on.
+                // Only its own client changes the node, one request at a time, and the numbers
+                // increase.
                 let known = numbers.entry(*node).or_default();
                 if !(known.acknowledged..=known.sent).contains(&number) {
                     let Numbers { acknowledged, sent } = *known;
@@ -135,7 +138,7 @@ mod tests {
             made("b", Outcome::Unknown),
         ];
         assert_eq!(check_nodes(&calls, &stored(&[(7, "a", 1)], &[(1, 7)])), Ok(4));
-        // What was not acknowledged may be there as well.
+        // Unacknowledged changes may be there as well.
         check_nodes(&calls, &stored(&[(7, "a", 2), (8, "b", 0)], &[(1, 7)])).unwrap();
     }
 

@@ -1,16 +1,17 @@
-//! Nodes that several clients change: each must behave like one register, whose calls take effect one
-//! at a time, between their beginning and their end.
+//! Checks nodes that several clients change. Each must behave like a single register, on which
+//! every call takes effect at one moment between its beginning and its end.
 //!
-//! The check simulates all possible orders (Wing and Gong), event by event. Numbers are unique, so a
-//! call that was not acknowledged has taken effect if its number was read; it must have done so
-//! before the end of the first call that read it. If nobody read it, the order does not depend on it.
+//! The check simulates all possible orders (the algorithm of Wing and Gong), event by event.
+//! Numbers are unique, so a call that was not acknowledged has taken effect if its number was read;
+//! it must have done so before the end of the first call that read it. If nobody read the number,
+//! the order does not depend on that call.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use crate::history::{Action, Call, Outcome};
 
-/// Checks all registers, which begin at 0. `last` has the number that each finally has.
+/// Checks all registers, which begin at 0. `last` contains the final number of each.
 pub(crate) fn check_registers(calls: &[Call], last: &BTreeMap<u32, u64>) -> Result<usize, String> {
     let mut checked = 0;
     for (register, last) in last {
@@ -27,11 +28,11 @@ struct Step {
     number: u64,
     writes: bool,
     began: Duration,
-    /// Before this time.
+    /// The call took effect before this time.
     ended: Duration,
 }
 
-/// The calls of a register, with a last one that reads its final number.
+/// The calls of a register, followed by one that reads its final number.
 fn steps(calls: &[Call], register: u32, last: u64) -> Result<Vec<Step>, String> {
     let end = calls.iter().map(|call| call.ended).max().unwrap_or_default();
     let end = end + Duration::from_nanos(1);
@@ -75,7 +76,7 @@ fn steps(calls: &[Call], register: u32, last: u64) -> Result<Vec<Step>, String> 
     Ok(steps)
 }
 
-/// The most calls that may be open at once.
+/// The maximum number of calls that may be open at once.
 const MAX_OPEN: usize = 64;
 
 /// Finds an order of the calls.
@@ -86,7 +87,7 @@ fn linearize(steps: &[Step]) -> Result<(), String> {
     let mut events: Vec<_> = begins.chain(ends).collect();
     events.sort_unstable();
     let mut open: [Option<usize>; MAX_OPEN] = [None; MAX_OPEN];
-    // The possible numbers, and which open calls have taken effect then.
+    // The possible numbers, each with the set of open calls that have taken effect by then.
     let mut states = HashSet::from([(0_u64, 0_u64)]);
     for (_, is_end, index) in events {
         if !is_end {
@@ -162,10 +163,11 @@ mod tests {
     fn possible_histories_pass() {
         assert_eq!(check(&[], 0), Ok(1));
         check(&[write(1, 0, 1), read(1, 2, 3), write(2, 4, 5)], 2).unwrap();
-        // Either order of concurrent writes, but the same one for all readers.
+        // Concurrent writes may take effect in either order, but the order must be the same for all
+        // readers.
         let concurrent = [write(1, 0, 10), write(2, 0, 10), read(2, 1, 2), read(1, 3, 4)];
         check(&concurrent, 1).unwrap();
-        // A call without an answer takes effect at any later time, or never.
+        // A call without an answer may take effect at any later time, or never.
         check(&[lost(1, 0, 1), write(2, 2, 3), read(2, 4, 5), read(1, 6, 7)], 1).unwrap();
         check(&[lost(1, 0, 1), write(2, 2, 3), read(2, 4, 5)], 2).unwrap();
         let unanswered = Call { outcome: Outcome::Unknown, ..read(0, 0, 1) };

@@ -1,5 +1,5 @@
-//! What players say in ages: others there hear it once and in order, nobody hears a player in an age
-//! that it has left, and no age is in two processes.
+//! Checks what players say in ages: others in the same age hear it once and in order, nobody hears
+//! a player in an age that the player has left, and no age is in two processes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv4Addr;
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use crate::history::{Talk, Talking};
 
-/// How long others may hear a player in an age after it has joined another one. Ages of nodes that
-/// cannot hear the leader learn of it last.
+/// How long others may still hear a player in an age after the player has joined another one. Ages
+/// on nodes that cannot hear the leader learn of the move last.
 const GRACE: Duration = Duration::from_secs(4);
 /// The shortest time for which an age stays in one process.
 const STAY: Duration = Duration::from_millis(900);
 
-/// Checks all talks, in the order of their times. Returns how many texts were heard.
+/// Checks all talks, in the order of their times. Returns the number of texts that were heard.
 pub(crate) fn check_talks(talks: &[Talk]) -> Result<usize, String> {
     // The time and place of each text.
     let mut said = HashMap::<u64, (Duration, usize, u32)>::new();
@@ -47,7 +47,7 @@ pub(crate) fn check_talks(talks: &[Talk]) -> Result<usize, String> {
             return Err(format!("{about}, after {last}"));
         }
         *last = number;
-        // Where the speaker was for a while when it said that.
+        // Where the speaker had been for a while when saying this.
         let before = at.saturating_sub(GRACE);
         let since = moves.range((speaker, Duration::ZERO)..(speaker, before)).next_back();
         let later = moves.range((speaker, before)..(speaker, *at)).any(|(_, one)| *one == age);
@@ -113,7 +113,7 @@ mod tests {
             at(300, said(1, 3)),
             at(301, heard(1, 3)),
             at(9_000, joined(2)),
-            // The old age has not yet learnt of it.
+            // The old age has not yet learnt of the move.
             at(9_500, said(1, 4)),
             at(9_501, heard(1, 4)),
             at(20_000, said(2, 5)),

@@ -1,4 +1,4 @@
-//! A client's copy of the vault, which follows notices, must equal the vault.
+//! Checks that a client's copy of the vault, which is updated by notices, equals the vault.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use worldwire_uru::vault::VaultNode;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View {
     pub(crate) nodes: BTreeMap<u32, VaultNode<'static>>,
-    /// Parents and children.
+    /// Pairs of parent and child.
     pub(crate) refs: BTreeSet<(u32, u32)>,
 }
 

@@ -11,24 +11,24 @@ use super::capture::Recorded;
 use super::replay::{Heard, Ours, transaction};
 
 /// The capabilities follow the register reply here, but precede it on dirtsand. Their compatible
-/// form contains bytes that OpenUru clients take for a message, and these clients expect the
+/// form contains bytes that OpenUru clients mistake for a message, and these clients expect the
 /// register reply first.
 const CAPS: &str = "ServerCaps after ClientRegisterReply";
 /// Dirtsand keeps no session for a client that loses its connection, so it sends no token.
 const TOKEN: &str = "ServerAddr after ServerCaps";
-/// Dirtsand answers removals with the number of a different reply; clients accept this.
+/// Dirtsand replies to removals with the message number of a different reply; clients accept this.
 const REMOVAL: &str = "VaultRemoveNodeReply where dirtsand sends VaultAddNodeReply";
-/// Ours announces a change before it replies to the request; dirtsand sends both concurrently, in
-/// any order. Clients accept either.
+/// Our shard announces a change before it replies to the request; dirtsand sends both concurrently,
+/// in any order. Clients accept either.
 const ORDER: &str = "notifications before the reply";
 /// The game server saved the state of an age. Game connections are not replayed.
 const GAME: &str = "VaultNodeChanged that no auth client caused";
-/// Ours marks a player offline as soon as the client deselects it; dirtsand waits for the
+/// Our shard marks a player offline as soon as the client deselects it; dirtsand waits for the
 /// connection to end. Players in the same neighbourhood are notified.
 const OFFLINE: &str = "VaultNodeChanged of a player whose client chose none";
 
-/// If this much time has passed since a client's last message, the real server's message has a
-/// different cause.
+/// If this much time has passed since a client's last message, the real server's message must have
+/// a different cause.
 const CAUSE: i64 = 100_000_000;
 
 /// The result of a comparison.
@@ -37,9 +37,9 @@ pub(crate) struct Sums {
     pub(crate) connections: usize,
     pub(crate) replies: usize,
     pub(crate) notifications: usize,
-    /// How many times each difference occurred.
+    /// The number of occurrences of each difference.
     pub(crate) differences: BTreeMap<&'static str, usize>,
-    /// The real server's numbers of nodes in notifications and ours.
+    /// The node numbers in the real server's notifications, and ours.
     nodes: HashMap<u32, u32>,
 }
 
@@ -48,8 +48,8 @@ impl Sums {
         *self.differences.entry(what).or_default() += 1;
     }
 
-    /// Whether two notifications say the same about the same nodes. The numbers differ, but always
-    /// in the same way.
+    /// Whether two notifications report the same about the same nodes. The numbers differ, but
+    /// always in the same way.
     fn agree(&mut self, real: &Message<'_>, ours: &Message<'_>) -> bool {
         let (real, ours) = (told(real), told(ours));
         let (Some(real), Some(ours)) = (real, ours) else { return false };
@@ -67,7 +67,7 @@ impl Sums {
     }
 }
 
-/// The kind of a notification and the nodes it is about.
+/// The kind of a notification, and the nodes that it concerns.
 fn told(message: &Message<'_>) -> Option<(&'static str, Vec<u32>)> {
     let Message::AuthServer(message) = message else { return None };
     Some(match message {
@@ -160,7 +160,7 @@ fn game_nodes(recorded: &Recorded) -> HashSet<u32> {
     nodes
 }
 
-/// Replies must be the same, in order.
+/// Replies must be the same and in the same order.
 fn replies(real: &[&Message<'static>], ours: &[Heard], sums: &mut Sums) -> Vec<String> {
     let is_reply = |message: &&Message<'static>| {
         told(message).is_none() && !is_caps(message) && !is_token(message)
@@ -227,7 +227,7 @@ fn result(message: &Message<'_>) -> Option<i32> {
     Some(i32::from_le_bytes(field.try_into().unwrap()))
 }
 
-/// Notifications must be the same in order, except for those that are justified.
+/// Notifications must be the same and in the same order, except for justified differences.
 fn notifications(
     real: &[&Message<'static>],
     ours: &[Heard],

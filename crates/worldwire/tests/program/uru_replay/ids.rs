@@ -18,7 +18,7 @@ pub(crate) struct Ids {
     scores: HashMap<u32, u32>,
 }
 
-/// The references below a node and the known nodes.
+/// The references below a node, and the known nodes.
 pub(crate) struct Tree<'t> {
     pub(crate) refs: &'t [NodeRef],
     pub(crate) nodes: &'t HashMap<u32, VaultNode<'static>>,
@@ -32,12 +32,12 @@ impl Tree<'_> {
 }
 
 impl Ids {
-    /// Our number for a node. An unknown number stays: our shard has no such node either.
+    /// Our number for a node. An unknown number is kept, because our shard has no such node either.
     pub(crate) fn node(&self, real: u32) -> u32 {
         self.nodes.get(&real).copied().unwrap_or(real)
     }
 
-    /// Learns from two replies to the same request.
+    /// Learns numbers from two replies to the same request.
     pub(crate) fn learn(&mut self, real: &Message<'_>, ours: &Message<'_>) {
         let (Message::AuthServer(real), Message::AuthServer(ours)) = (real, ours) else { return };
         let mut node = |real, ours| {

@@ -29,7 +29,8 @@ async fn real_clients_get_the_replies_of_the_real_server() {
         .collect();
     assert!(!captures.is_empty(), "{}: no captures", folder.display());
     let mut sums = compare::Sums::default();
-    // In the order in which they were recorded: later ones find what earlier ones created.
+    // In the order in which they were recorded, because later captures depend on what earlier ones
+    // created.
     captures.sort_by_cached_key(|path| capture::begins(path));
     let recorded: Vec<_> = captures.iter().map(|path| capture::read(path, &keys)).collect();
     let mut shard = replay::Replay::start(&recorded).await;

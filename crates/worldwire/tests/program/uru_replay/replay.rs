@@ -29,7 +29,7 @@ use super::ids::{Ids, Tree};
 const PASSWORD: &str = "fresh";
 /// The owner of players that were on the real shard before the captures began.
 const STRANGER: &str = "stranger";
-/// The time-out for a reply and the time to wait for anything that is not a reply.
+/// The timeout for a reply, and the time to wait for anything that is not a reply.
 const PATIENCE: Duration = Duration::from_secs(10);
 const SETTLING: Duration = Duration::from_millis(60);
 /// Marks our own pings among those of the capture.
@@ -42,7 +42,7 @@ pub(crate) type Ours = BTreeMap<u64, Vec<Heard>>;
 #[derive(Debug)]
 pub(crate) struct Heard {
     pub(crate) message: Message<'static>,
-    /// The last message before it, from any client.
+    /// The last message from any client before this one.
     pub(crate) behind: Message<'static>,
 }
 
@@ -197,7 +197,7 @@ async fn settle(open: &mut BTreeMap<u64, Open>, ours: &mut Ours, behind: &Messag
     }
 }
 
-/// Players that the real server showed, and that nobody created in the captures.
+/// Players that the real server showed but that nobody created in the captures.
 fn strangers(captures: &[Recorded]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for node in captures.iter().flat_map(|capture| nodes_of(&capture.said).into_values()) {
@@ -297,7 +297,7 @@ fn nodes_of(capture: &[Said]) -> HashMap<u32, VaultNode<'static>> {
         }
         _ => None,
     });
-    // The first form of a node is that with which the tree was created.
+    // The first form of a node is the one with which the tree was created.
     let mut nodes = HashMap::new();
     for (id, node) in fetched {
         nodes.entry(id).or_insert(node);

@@ -288,7 +288,8 @@ fn threads_are_bounded() {
 fn an_archive_that_cannot_be_written_ends_the_work() {
     let home = tempdir().unwrap();
     fs::create_dir(home.path().join("in")).unwrap();
-    // More data than is packed at a time, so that one thread waits for another that has failed.
+    // More data than is packed at a time, so that one thread is waiting for another when that one
+    // fails.
     for name in ["a.mp3", "b.mp3", "c.mp3"] {
         let file = fs::File::create(home.path().join("in").join(name)).unwrap();
         file.set_len(65 << 20).unwrap();

@@ -127,7 +127,7 @@ fn an_error_of_the_output_ends_the_work() {
     assert_eq!(names(&home.path().join("out/bad")), [""; 0]);
 }
 
-/// `b` begins inside the data of `a`; `c` is apart.
+/// `b` begins inside the data of `a`; `c` overlaps nothing.
 fn overlapping() -> Vec<u8> {
     craft_with(&[("a", b"aab"), ("b", b"b"), ("c", b"c")], |entries| {
         entries[1].offset = entries[0].offset + 2;

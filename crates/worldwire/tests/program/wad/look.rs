@@ -71,7 +71,7 @@ fn a_difference_sees_the_data() {
         let said = said(&wad(home.path(), &arguments), 1);
         assert!(said.starts_with("worldwire: bad.wad: c") && said.contains("wanted CRC"), "{said}");
     }
-    // Files that only one archive has are compared, too.
+    // Files that exist in only one archive are compared, too.
     fs::write(home.path().join("none.wad"), craft(&[])).unwrap();
     let outcome = diff("none.wad", "bad.wad");
     assert_eq!(told(&outcome, 1), "+ a\n+ b\n+ c\n");

@@ -33,7 +33,7 @@ fn wad_from(input: &[u8], folder: &Path, arguments: &[&str]) -> Output {
     let mut command = program(folder, &[&["ki", "wad"], arguments].concat());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // The program may have read enough before the end of its input.
+    // The program may stop reading before the end of its input.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
 }

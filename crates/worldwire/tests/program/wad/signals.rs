@@ -38,8 +38,8 @@ fn an_interrupted_create_leaves_nothing() {
     }
 }
 
-/// However the program ends, files that have their names are complete. The files of a new folder
-/// get their names all at once.
+/// However the program ends, any file that appears under its name is complete. The files of a new
+/// folder all appear at once.
 #[test]
 fn an_interrupted_extract_leaves_only_whole_files() {
     let home = tempdir().unwrap();
@@ -181,7 +181,7 @@ fn start(folder: &Path, arguments: &[&str]) -> Child {
 }
 
 /// Starts a command and sends it a signal. Tries again if the command had ended before the signal
-/// came.
+/// arrived.
 fn interrupted(signal: &str, start: impl Fn() -> Child) -> ExitStatus {
     for _ in 0..20 {
         let mut child = start();

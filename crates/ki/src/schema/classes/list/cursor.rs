@@ -2,7 +2,8 @@
 //!
 //! Lists repeat most properties in every derived class. With a position in the text, a reader can
 //! recognize a value that it has read before, instead of reading it again; `serde_json` does not
-//! offer one. Here it reads values that are not plain texts or numbers, and explains mistakes.
+//! offer one. Here, `serde_json` only reads values that are not plain texts or numbers, and
+//! explains mistakes.
 
 use core::fmt;
 use std::borrow::Cow;
@@ -13,7 +14,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, Visitor};
 
 use super::read::Word;
 
-/// A position in JSON. It is always at a token: blanks are skipped.
+/// A position in JSON. The position is always at a token: blanks are skipped.
 pub(super) struct Cursor<'j> {
     text: &'j str,
     at: usize,
@@ -21,7 +22,7 @@ pub(super) struct Cursor<'j> {
     is_first: bool,
 }
 
-/// What is wrong with a list, and where.
+/// A mistake in a list, with its position.
 pub(super) struct Problem(pub(super) String);
 
 impl<'j> Cursor<'j> {
@@ -80,7 +81,7 @@ impl<'j> Cursor<'j> {
         self.key().map(Some)
     }
 
-    /// The key here, and the colon after it.
+    /// Reads the key at this position, and the colon after it.
     #[inline]
     pub(super) fn key(&mut self) -> Result<Cow<'j, str>, Problem> {
         if self.peek() != Some(b'"') {
@@ -94,8 +95,8 @@ impl<'j> Cursor<'j> {
         Ok(key)
     }
 
-    /// The key and the object here, if the object contains at most one other object. This is a
-    /// guess: the text is not parsed, and texts can contain braces.
+    /// The key and the object at this position, if the object contains at most one other object.
+    /// This is a guess: the text is not parsed, and texts can contain braces.
     #[inline]
     pub(super) fn likely_pair(&self) -> Option<&'j str> {
         let rest = self.rest();
@@ -110,13 +111,13 @@ impl<'j> Cursor<'j> {
         rest.get(..end)
     }
 
-    /// The object here, if it contains no other objects. This is a guess, too.
+    /// The object at this position, if it contains no other objects. This is a guess, too.
     pub(super) fn likely_object(&self) -> Option<&'j str> {
         let rest = self.rest();
         rest.get(..=memchr(b'}', rest.as_bytes())?)
     }
 
-    /// Whether this text is here.
+    /// Whether this text is at the current position.
     #[inline]
     pub(super) fn is_at(&self, text: &str) -> bool {
         self.rest().starts_with(text)
@@ -135,7 +136,7 @@ impl<'j> Cursor<'j> {
         self.at
     }
 
-    /// Whether what was read since a position is exactly this text, apart from blanks after it.
+    /// Whether the text read since a position is exactly this one, apart from blanks after it.
     pub(super) fn has_read(&self, start: usize, text: &str) -> bool {
         self.text.get(start..self.at).is_some_and(|read| read.trim_ascii_end() == text)
     }
@@ -216,7 +217,7 @@ impl<'j> Cursor<'j> {
         self.value::<IgnoredAny>().map(drop)
     }
 
-    /// A value that a seed reads.
+    /// A value, read by a seed.
     pub(super) fn seed<S: DeserializeSeed<'j>>(&mut self, seed: S) -> Result<S::Value, Problem> {
         let mut json = serde_json::Deserializer::from_str(self.rest());
         match seed.deserialize(&mut json) {
@@ -234,7 +235,7 @@ impl<'j> Cursor<'j> {
         if self.rest().is_empty() { Ok(()) } else { Err(self.broken()) }
     }
 
-    /// A mistake in the list rather than in its JSON.
+    /// An error about the list rather than its JSON.
     pub(super) fn problem(&self, text: impl fmt::Display) -> Problem {
         let (line, column) = self.place(self.at);
         Problem(format!("{text} at {line}:{column}"))
@@ -281,7 +282,8 @@ impl<'j> Cursor<'j> {
         }
     }
 
-    /// What is wrong with the JSON, and where; `serde_json` would put it less plainly.
+    /// A description of the mistake in the JSON, with its position, in plainer words than those of
+    /// `serde_json`.
     fn explained(&self, error: &serde_json::Error) -> Problem {
         let text = error.to_string();
         let text = text.rsplit_once(" at line ").map_or(&*text, |(text, _)| text);
@@ -309,8 +311,8 @@ impl<'j> Cursor<'j> {
     }
 }
 
-/// The length of the text at the start of these bytes, up to its quotation mark; `None` if it has
-/// escapes or control characters, or no end.
+/// The length of the text at the start of these bytes, up to its quotation mark; `None` if it
+/// contains escapes or control characters, or has no end.
 #[inline]
 fn plain_length(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 255;

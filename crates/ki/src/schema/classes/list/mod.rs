@@ -1,5 +1,5 @@
-//! Reading type lists: JSON, as a stream (a 14 MB list never becomes a tree of JSON values), and
-//! XML.
+//! Reading type lists: JSON, as a stream, so that a 14 MB list never becomes a tree of JSON values,
+//! and XML.
 
 mod cursor;
 mod read;
@@ -23,14 +23,15 @@ pub(crate) const MAX_NOTES: usize = 200;
 const MAX_SHOWN: usize = 200;
 
 /// Reads type lists and compiles them to [`Classes`]: JSON of versions 1 and 2, of Wizard101 and
-/// Pirate101, and the XML that a client writes itself. If several lists have a class, the last one
-/// wins.
+/// Pirate101, and the XML that a client itself can write. If several lists contain the same class,
+/// the last one wins.
 ///
 /// In version 1, the keys of the JSON object are the names of classes. In version 2 it has
 /// `"version": 2` and `classes`, an object whose keys are hashes; each class has its `name`.
 #[derive(Debug, Default)]
 pub struct TypeLists {
-    /// The classes in input order, with their lists. `None` replaces a class that came again later.
+    /// The classes in input order, with their lists. `None` replaces a class that was repeated
+    /// later.
     classes: Vec<Option<(Arc<str>, Class)>>,
     by_name: HashMap<Arc<str>, usize, RandomState>,
     texts: Texts,
@@ -40,15 +41,15 @@ pub struct TypeLists {
 /// Texts that are shared, because lists repeat them.
 type Texts = HashSet<Arc<str>, RandomState>;
 
-/// A class of one list.
+/// A class from one list.
 struct FoundClass {
     class: Class,
-    /// The hashes of its properties are the computed ones.
+    /// Whether the hashes of the class's properties are the computed ones.
     is_verified: bool,
 }
 
 impl TypeLists {
-    /// Contains no lists.
+    /// A reader without lists.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -57,8 +58,8 @@ impl TypeLists {
     /// Reads a list. Notes and errors refer to it as `name`.
     ///
     /// # Errors
-    /// `Malformed` if it is not a type list of a known version (with the line) or has no classes;
-    /// the limit on file size.
+    /// `Malformed` if the text is not a type list of a known version (with the line) or contains no
+    /// classes; a limit error if the file is too large.
     pub fn add(&mut self, name: &str, json: &[u8]) -> Result<()> {
         let max = Limits::DEFAULT.file_bytes;
         if json.len() as u64 > max {
@@ -117,15 +118,16 @@ impl TypeLists {
     }
 }
 
-/// How many different properties to expect in a list of this many bytes, to allocate less often.
+/// The number of different properties to expect in a list of this many bytes, so that memory is
+/// allocated less often.
 fn likely_properties(bytes: usize) -> usize {
-    // The usual size of a property, and the maximum number that is expected.
+    // The usual size of a property, and the maximum number to expect.
     const BYTES: usize = 100;
     const MAX: usize = 1 << 13;
     (bytes / BYTES).min(MAX)
 }
 
-/// A property with only a name. Its position in the list is its ID unless the list states one.
+/// A property with only a name. Its position in the list is its ID unless the list gives one.
 fn blank(name: Arc<str>, position: usize) -> Property {
     Property {
         index: 0,
@@ -167,13 +169,14 @@ fn fitting(choices: Arc<Choices>, kind: PropertyKind) -> Arc<Choices> {
     }
 }
 
-/// Verifies the hashes, those of properties unless `is_verified`. Pirate101 uses a different hash
-/// function for its classes.
+/// Verifies the hash of the class and, unless `is_verified`, those of its properties. Pirate101
+/// uses a different hash function for its classes.
 fn check(list: &Arc<str>, class: &Class, is_verified: bool, notes: &mut Vec<ClassNote>) {
     if notes.len() >= MAX_NOTES {
         return;
     }
-    // Dropped notes are never built: names can be long, and each may occur in thousands of notes.
+    // Notes that would be dropped are never built: names can be long, and each may occur in
+    // thousands of notes.
     let mut note = |text: &dyn Fn() -> String| {
         if notes.len() < MAX_NOTES {
             let text = text();

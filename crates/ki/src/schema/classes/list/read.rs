@@ -59,7 +59,7 @@ pub(super) fn intern(texts: &mut Texts, text: &str) -> Arc<str> {
     text
 }
 
-/// What is being read, for errors: a list can be a single line of 14 MB.
+/// The part that is being read, for errors: a list can be a single line of 14 MB.
 #[derive(Default)]
 struct ListPosition<'j> {
     /// The name or the hash of the class.
@@ -100,15 +100,16 @@ struct FoundProperty(Property, bool);
 
 /// A property that has been read.
 struct KnownProperty<'j> {
-    /// Its text with the name.
+    /// The text of the property, with its name.
     text: &'j str,
     found: FoundProperty,
-    /// The property that followed it last. Comparing its text is faster than a lookup of the next.
+    /// The property that followed it last. Comparing that property's text is faster than looking up
+    /// the next one.
     next: Option<usize>,
 }
 
 impl<'j> List<'j, '_> {
-    /// Reads the list. Its first key reveals the version.
+    /// Reads the list. The first key reveals its version.
     fn list(&mut self) -> Result<(), Problem> {
         self.json.begin("a JSON object of classes, by name or under \"classes\"")?;
         let mut key = self.json.next_key()?;
@@ -182,7 +183,7 @@ impl<'j> List<'j, '_> {
         Ok(())
     }
 
-    /// One class. In version 1, the key is its name.
+    /// One class. In version 1, the key is the class's name.
     fn class(&mut self, mut name: Option<Cow<'j, str>>) -> Result<(), Problem> {
         self.json.begin("a class")?;
         let (mut hash, mut bases, mut singleton) = (None, Vec::new(), false);
@@ -242,7 +243,7 @@ impl<'j> List<'j, '_> {
                 self.position.property = Some(name.clone());
                 let (has_id, property) = self.property(&name, found.len())?;
                 is_verified &= property.1;
-                // Without an ID of its own, the property depends on its position.
+                // Without an ID of its own, a property depends on its position.
                 match pair.filter(|text| has_id && self.json.has_read(start, text)) {
                     Some(text) => {
                         found.push(property.0.clone());
@@ -270,7 +271,7 @@ impl<'j> List<'j, '_> {
         self.known.get(index)
     }
 
-    /// One property, and whether the list has its ID.
+    /// One property, and whether its ID is in the list.
     fn property(&mut self, name: &str, at: usize) -> Result<(bool, FoundProperty), Problem> {
         self.json.begin("a property")?;
         let mut property = blank(intern(self.texts, name), at);
@@ -390,7 +391,7 @@ impl<'de> serde::Deserialize<'de> for OptionValue {
     }
 }
 
-/// A 32-bit number. Older lists have negative ones, others have them as text.
+/// A 32-bit number. Older lists contain negative numbers; other lists contain numbers as text.
 pub(super) struct Word(pub(super) u32);
 
 impl<'de> serde::Deserialize<'de> for Word {

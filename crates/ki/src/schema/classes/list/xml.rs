@@ -9,7 +9,7 @@
 //! | `Option` | `Name`, `Value`: a number, or the name of another option; the names `__DEFAULT` and `__BASECLASS` have the meaning that they have in JSON |
 //!
 //! Lists in XML have no hashes, so these are computed. Text that is not UTF-8 is read as Latin-1,
-//! whatever the file declares.
+//! whatever encoding the file declares.
 //!
 //! Unverified: whether a class repeats its base's properties. Properties that it does not repeat
 //! are inherited, before its own. A list from a real client would settle it.
@@ -28,14 +28,14 @@ use crate::xml::{ScanError, Scanner, Tag, Token, unescaped};
 
 /// Deeper nesting is refused.
 const MAX_DEPTH: usize = 32;
-/// Further attributes of an element are ignored. Known elements have at most eight.
+/// Attributes of an element beyond this number are ignored. Known elements have at most eight.
 const MAX_ATTRIBUTES: usize = 64;
 /// Base chains are followed up to this length.
 const MAX_BASES: usize = 64;
-/// The maximum number of inherited properties of all classes together.
+/// The maximum number of inherited properties in all classes together.
 const MAX_INHERITED: usize = 1 << 20;
 
-/// A class as the list has it.
+/// A class as it appears in the list.
 struct Draft {
     name: Arc<str>,
     base: String,
@@ -44,7 +44,7 @@ struct Draft {
 
 struct DraftProperty {
     property: Property,
-    /// The ID, if the list has one.
+    /// The ID, if the list contains one.
     id: Option<u32>,
     /// The names of the options, each with its number or text.
     options: Vec<Choice>,
@@ -63,7 +63,8 @@ pub(super) fn is_xml(bytes: &[u8]) -> bool {
 /// Reads the classes of a list.
 ///
 /// # Errors
-/// `Malformed`, with the offset, if it is not XML or not a class list; the limits.
+/// `Malformed`, with the offset, if the text is not XML or not a class list; a limit error if a
+/// limit is exceeded.
 pub(super) fn read(bytes: &[u8], texts: &mut Texts) -> Result<Vec<FoundClass>> {
     let text = match core::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -83,7 +84,7 @@ pub(super) fn read(bytes: &[u8], texts: &mut Texts) -> Result<Vec<FoundClass>> {
         }
     }
     let classes = classes(&drafts, MAX_INHERITED, texts)?.into_iter();
-    // The list has no hashes, so all are computed.
+    // The list contains no hashes, so all are computed.
     Ok(classes.map(|class| FoundClass { class, is_verified: true }).collect())
 }
 
@@ -163,14 +164,14 @@ fn element(parent: &str, tag: &Tag<'_>, classes: &mut Vec<Draft>, texts: &mut Te
     Ok(())
 }
 
-/// Reads a property; `None` if it has no name or no type.
+/// Reads a property; returns `None` if it has no name or no type.
 fn property(tag: &Tag<'_>, texts: &mut Texts) -> Option<DraftProperty> {
     let (mut property, mut id, mut default) = (blank(Arc::default(), 0), None, None);
     let number = |value: &str| parse_number(value.trim());
     for (key, value) in tag.attributes().take(MAX_ATTRIBUTES) {
         match key {
             "Name" => property.name = intern(texts, &value),
-            // Types are escaped twice: templates have brackets.
+            // Types are escaped twice, because templates contain angle brackets.
             "Type" => property.type_name = intern(texts, &unescaped(&value)),
             "PropertyId" => id = number(&value),
             "Offset" => property.offset = number(&value).unwrap_or(0),
@@ -285,7 +286,7 @@ mod tests {
         let choices = kind.choices.as_ref().unwrap();
         assert_eq!(choices.number("K_First"), Some(1));
         assert_eq!(&*choices.texts()[0].1, "café");
-        // Converted, it equals the list that dumpers write.
+        // The converted list equals the one that dumpers write.
         let json = classes.to_list(super::super::super::ListVersion::Two);
         assert_eq!(compile(json.as_bytes()).unwrap().diff(&classes).changed.len(), 0);
     }

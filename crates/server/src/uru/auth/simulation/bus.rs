@@ -14,7 +14,7 @@ use crate::uru::cluster::{Bus, BusError};
 
 type Pending<'b, T> = Pin<Box<dyn Future<Output = T> + Send + 'b>>;
 
-/// An endpoint, a subject, and where its messages go.
+/// An endpoint, a subject, and the destination of its messages.
 type Subscriber = (usize, String, mpsc::Sender<Vec<u8>>);
 
 /// A bus that loses and delays messages.
@@ -22,7 +22,7 @@ type Subscriber = (usize, String, mpsc::Sender<Vec<u8>>);
 pub(super) struct Hub {
     subscribers: Mutex<Vec<Subscriber>>,
     sampler: Mutex<Sampler>,
-    /// Lost messages per thousand.
+    /// The number of lost messages per thousand.
     pub(super) loss: AtomicU64,
     cut: Mutex<HashSet<usize>>,
     endpoints: AtomicU64,
@@ -56,7 +56,7 @@ impl Hub {
 }
 
 impl End {
-    /// Sets whether nothing leaves or reaches this endpoint.
+    /// Sets whether this endpoint is cut off: whether nothing leaves or reaches it.
     pub(super) fn set_cut(&self, is_cut: bool) {
         let mut cut = self.0.cut.lock().unwrap();
         match is_cut {

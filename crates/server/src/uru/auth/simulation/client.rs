@@ -1,4 +1,4 @@
-//! What the simulated clients do.
+//! The behaviour of the simulated clients.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl Client {
         }
     }
 
-    /// Waits until everything works, and comes back if necessary.
+    /// Waits until everything works, and reconnects if necessary.
     async fn stay(&mut self, mut seat: Seated) -> Outcome<Seated> {
         let start = Instant::now();
         while start.elapsed() < REPAIR {
@@ -66,7 +66,7 @@ impl Client {
         let (token, player) = (seat.token, seat.player);
         let choice = self.sampler.below(8);
         if seat.task.is_finished() {
-            // The process has failed, or lost the leader.
+            // The process has failed or has lost the leader.
             drop(seat);
             return self.come_back(token, player).await;
         }
@@ -115,14 +115,14 @@ impl Client {
         }
     }
 
-    /// Stays away for too long.
+    /// Stays away too long.
     async fn away(&mut self, seat: Seated) -> Outcome {
         let (token, player) = (seat.token, seat.player);
         let epoch = self.world.leader().map(|leader| leader.vault.epoch());
         let since = Instant::now();
         seat.lose().await;
         self.world.presume(player, Some(Presumed::Until(since + WAIT)));
-        // Long enough to give up a front that is gone and to resend lost messages.
+        // This is long enough to give up a front that is gone and to resend lost messages.
         sleep(WAIT + REPAIR).await;
         self.world.presume(player, None);
         if let Some(leader) = self.world.leader()
@@ -137,7 +137,7 @@ impl Client {
         Ok(())
     }
 
-    /// Logs in and chooses the player. Nobody is locked out for long.
+    /// Logs in and chooses the player. Checks that nobody is locked out for long.
     async fn enter(&mut self) -> Outcome<Seated> {
         let start = Instant::now();
         let mut last = None;
@@ -165,7 +165,7 @@ impl Client {
         Err(format!("{} cannot log in: {last:?}", self.name))
     }
 
-    /// Presents a token somewhere. `None` if nobody listens.
+    /// Presents a token to a process. `None` if no process listens there.
     async fn attempt(
         &mut self,
         token: Uuid,
@@ -181,11 +181,11 @@ impl Client {
         })
     }
 
-    /// Continues by token. `None` if the client must log in again.
+    /// Resumes the session by token. `None` if the client must log in again.
     async fn come_back(&mut self, token: Uuid, player: u32) -> Outcome<Option<Seated>> {
         let start = Instant::now();
         self.world.presume(player, Some(Presumed::Until(start + WAIT)));
-        // The token may have been used up by an attempt whose answer was lost.
+        // An attempt whose reply was lost may have used up the token.
         let mut is_unsure = false;
         while start.elapsed() < WAIT {
             match self.attempt(token, self.address).await {
@@ -211,7 +211,7 @@ impl Client {
         Ok(None)
     }
 
-    /// Presents a token at two places at once.
+    /// Presents a token to two processes at once.
     async fn twice(&mut self, token: Uuid, player: u32) -> Outcome<Option<Seated>> {
         self.world.presume(player, None);
         let mut places = Vec::new();
@@ -241,7 +241,7 @@ impl Client {
         }))
     }
 
-    /// Presents a token that was used before.
+    /// Presents a token that has been used before.
     async fn try_worthless(&mut self) -> Outcome {
         let count = self.used.len() as u64;
         if count == 0 {

@@ -1,4 +1,4 @@
-//! An in-memory database that processes share.
+//! An in-memory database that several processes share.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -11,11 +11,11 @@ use crate::store::{
     Position, RefRow, ScoreRow, SessionRow, SettingRow, Store, StoreError,
 };
 
-/// What the database holds.
+/// The contents of the database.
 #[derive(Debug)]
 pub(super) struct Data {
     rows: Changes,
-    /// The epochs in which sessions were written.
+    /// The epochs in which the sessions were written.
     written: BTreeMap<u64, u64>,
     log: Vec<Arc<Changes>>,
     position: Position,
@@ -34,7 +34,7 @@ impl Default for Data {
     }
 }
 
-/// A process's connection to it.
+/// A process's connection to the database.
 #[derive(Debug)]
 pub(super) struct Database {
     data: Arc<Mutex<Data>>,
@@ -47,7 +47,7 @@ impl Database {
         Self { data, is_dead }
     }
 
-    /// The data. A process that was killed waits forever.
+    /// The data. If the process has been killed, this waits forever.
     async fn open(&self) -> MutexGuard<'_, Data> {
         if self.is_dead.load(Ordering::Relaxed) {
             return pending().await;

@@ -1,4 +1,4 @@
-//! The fuzz targets of requests and replies that arrive from other processes.
+//! The fuzz targets for requests and replies that arrive from other processes.
 
 use worldwire_core::testing::Target;
 use worldwire_core::{Result, Sampler};
@@ -32,7 +32,7 @@ const SEEDS: u64 = 3;
 /// Decodes the number of a request, and the request or its reply.
 ///
 /// # Panics
-/// If what was decoded is encoded to something else.
+/// If encoding and decoding the decoded value again changes it.
 fn run(data: &[u8], part: Part) {
     let Some((kind, body)) = data.split_first_chunk() else { return };
     let _ = for_kind(u16::from_le_bytes(*kind), Decode { body, part });

@@ -1,8 +1,8 @@
 //! Requests to the vault as values, which can be sent to the process whose vault answers them.
 //!
-//! In one process, [`Vault::ask`](super::Vault) runs a request directly; nothing is encoded. For
-//! another process, a request is its [kind](Ask::KIND) and its [encoding](wire): the receiver finds
-//! the type with [`for_kind`], decodes, runs and encodes the reply.
+//! Within one process, [`Vault::ask`](super::Vault) runs a request directly; nothing is encoded. To
+//! another process, a request is sent as its [kind](Ask::KIND) and its [encoding](wire): the
+//! receiver finds the type with [`for_kind`], decodes the request, runs it and encodes the reply.
 //!
 //! | kinds | requests | |
 //! | --- | --- | --- |
@@ -38,18 +38,18 @@ pub(crate) trait Ask: Wire + Send + 'static {
     /// The number of this type of request. No other type has it, in any version.
     const KIND: u16;
 
-    /// The node whose content it needs, if any.
+    /// The node whose content the request needs, if any.
     fn needs(&self) -> Option<u32> {
         None
     }
 
-    /// The placement of the age that makes it, if an age does.
+    /// The placement of the age that makes the request, if an age does.
     fn owner(&self) -> Option<Owner> {
         None
     }
 
-    /// Runs it on behalf of a session, or of [none](ConnectionId::NONE). It runs again if the vault
-    /// must first load contents.
+    /// Runs the request on behalf of a session, or of [none](ConnectionId::NONE). It runs again if
+    /// the vault must first load contents.
     fn run(&self, state: &mut VaultState, connection: ConnectionId) -> Outcome<Self::Reply>;
 }
 
@@ -77,7 +77,7 @@ macro_rules! asks {
             $($field: $type),*
         }
 
-        /// Omits the fields, which may be secret.
+        /// Leaves out the fields, because they may be secret.
         impl ::std::fmt::Debug for $name {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 f.debug_struct(stringify!($name)).finish_non_exhaustive()
@@ -115,7 +115,7 @@ macro_rules! asks {
 }
 pub(crate) use asks;
 
-/// What to do with a type of request that is known only by its number.
+/// An action for a type of request that is known only by its number.
 pub(crate) trait ForKind {
     /// The result.
     type Output;

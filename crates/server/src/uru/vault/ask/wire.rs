@@ -1,4 +1,4 @@
-//! How requests and their replies are encoded for another process.
+//! The encoding of requests and their replies for another process.
 //!
 //! | type | encoding |
 //! | --- | --- |
@@ -12,8 +12,8 @@
 //! | enums | `u8` number of the variant, its fields |
 //! | addresses | `u8`, 4 or 6; the address in network byte order |
 //!
-//! No type contains itself, so nothing nests deeply. A list takes memory only for elements that were
-//! read.
+//! No type contains itself, so values cannot nest deeply. A list takes memory only for elements
+//! that have been read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -26,21 +26,21 @@ use worldwire_uru::games::message::marker::MarkerGameType;
 use worldwire_uru::message::{AccountFlags, NodeRef};
 use worldwire_uru::types::{NetError, Uoid, Uuid};
 
-/// The maximum number of elements for which room is made before they are read.
+/// The maximum number of elements for which memory is reserved before they are read.
 const MAX_ROOM: usize = 1_024;
 
-/// A type of requests, replies, or their fields.
+/// A type of request, reply, or field.
 pub(crate) trait Wire: Sized + PartialEq + fmt::Debug {
-    /// The minimum size of a value in bytes. Elements of lists take at least one.
+    /// The minimum size of a value in bytes. Elements of lists take at least one byte.
     const LEAST: usize;
 
-    /// Writes it. Fails if the value is too large for its format.
+    /// Writes the value. Fails if it is too large for the format.
     fn encode(&self, writer: &mut Writer) -> Result<()>;
 
-    /// Reads it; the exact inverse of [`encode`](Self::encode).
+    /// Reads a value; the exact inverse of [`encode`](Self::encode).
     fn decode(reader: &mut Reader<'_>) -> Result<Self>;
 
-    /// Generates a value.
+    /// Generates a value for tests.
     #[cfg_attr(not(any(test, feature = "fuzzing")), allow(dead_code, reason = "for tests"))]
     fn sample(sampler: &mut Sampler) -> Self;
 
@@ -53,7 +53,7 @@ pub(crate) trait Wire: Sized + PartialEq + fmt::Debug {
 
     /// Reads the elements of a list.
     fn decode_items(count: usize, reader: &mut Reader<'_>) -> Result<Vec<Self>> {
-        // Room for more elements is made only once these have been read.
+        // Memory for more elements is reserved only once these have been read.
         let room = reader.capacity(count as u64, u64::MAX, Self::LEAST)?.min(MAX_ROOM);
         let mut items = Vec::with_capacity(room);
         for index in 0..count {
@@ -63,14 +63,15 @@ pub(crate) trait Wire: Sized + PartialEq + fmt::Debug {
     }
 }
 
-/// The encoding of a value. Fails if the value is too large for its format.
+/// The encoding of a value. Fails if the value is too large for the format.
 pub(crate) fn encoded(value: &impl Wire) -> Result<Vec<u8>> {
     let mut writer = Writer::new();
     value.encode(&mut writer)?;
     Ok(writer.into_bytes())
 }
 
-/// The value that bytes begin with. Later versions may append fields, which are ignored.
+/// Decodes the value at the beginning of these bytes. Later versions may append fields, which are
+/// ignored.
 pub(crate) fn decoded<W: Wire>(bytes: &[u8]) -> Result<W> {
     W::decode(&mut Reader::new(bytes)).map_err(Error::closed)
 }
@@ -162,7 +163,7 @@ macro_rules! wire_variants {
 }
 pub(crate) use wire_variants;
 
-/// The error for an enum without this variant.
+/// The error for a variant that the enum does not have.
 #[cold]
 pub(crate) fn unknown(name: &'static str, number: u8, at: u64) -> Error {
     Error::malformed(format!("the number of a {name}"), number.to_string()).at(at)
@@ -208,7 +209,7 @@ impl<const N: usize> Wire for [u8; N] {
     }
 }
 
-/// Lists of bytes are copied at once.
+/// Lists of bytes are copied in one step.
 impl Wire for u8 {
     const LEAST: usize = 1;
 
@@ -524,7 +525,8 @@ impl Wire for Uoid<'static> {
         <Uoid<'_> as Field<'_>>::decode(reader, "").map(Field::into_owned)
     }
 
-    /// Generates a value as decoding yields it: some names that do not begin with ASCII change.
+    /// Generates a value in the form in which decoding returns it, because some names that do not
+    /// begin with ASCII change.
     fn sample(sampler: &mut Sampler) -> Self {
         let made: Self = Field::sample(sampler);
         encoded(&made).and_then(|bytes| decoded(&bytes)).unwrap_or(made)

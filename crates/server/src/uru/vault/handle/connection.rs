@@ -30,11 +30,11 @@ impl fmt::Debug for Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         match &self.vault.link {
-            // The vault ends the other sessions when it is closed, and so does the process with the
-            // vault when this one is silent.
+            // The vault ends the other sessions when it is closed; if the vault is in another
+            // process, that process ends them once this one stops sending.
             _ if self.vault.leaving.load(Ordering::Relaxed) => {}
             Some(link) => link.end_session(self.id.0),
-            // This fails if the vault has ended, with all its sessions.
+            // This fails if the vault and all its sessions have ended.
             None => drop(self.vault.ends.send(self.id)),
         }
     }
@@ -58,7 +58,7 @@ impl Connection {
         self.id.0
     }
 
-    /// Makes a request of this session. The future borrows nothing.
+    /// Makes a request on behalf of this session. The future borrows nothing.
     pub(in crate::uru) fn ask<A: Ask>(
         &self,
         ask: A,
@@ -71,7 +71,7 @@ impl Connection {
         }
     }
 
-    /// Runs a request of this session that no other process can make.
+    /// Runs a request on behalf of this session. Other processes cannot make such requests.
     pub(in crate::uru::vault) async fn run<T: Send + 'static>(
         &self,
         request: impl Fn(&mut VaultState, ConnectionId) -> Outcome<T> + Send + 'static,
@@ -118,7 +118,7 @@ impl Notices {
         self.notices.is_closed()
     }
 
-    /// The next notice that must be sent before the reply of the method that returned last, if
+    /// The next notice that must be sent before the reply from the method that returned last, if
     /// there is one.
     pub fn due(&mut self) -> Option<Notice> {
         if self.taken >= self.mark.load(Ordering::Acquire) {

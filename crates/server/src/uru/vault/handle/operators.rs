@@ -19,7 +19,7 @@ use crate::uru::vault::players::{Kicked, Renamed};
 use crate::uru::vault::prune::Pruned;
 use crate::uru::vault::steps::VaultState;
 
-/// Declares a method for each operators' request. The method's future borrows nothing.
+/// Declares a method for each operator request. The method's future borrows nothing.
 macro_rules! requests {
     ($(
         $(#[doc = $doc:expr])*
@@ -73,8 +73,8 @@ impl Vault {
         Ok(self.call(None, None, move |state| state.set_roles(&name, flags)).await?.0)
     }
 
-    /// Sets whether only administrators, developers and testers may log in, and with `kick` ends
-    /// the sessions of all others. Returns these sessions.
+    /// Sets whether only administrators, developers and testers may log in. If `kick` is set, also
+    /// ends the sessions of all others. Returns the sessions that were ended.
     pub async fn restrict(&self, restricted: bool, kick: bool) -> Result<Vec<Kicked>, NetError> {
         let shown = Arc::clone(&self.restricted);
         let restrict = move |state: &mut VaultState| {
@@ -88,7 +88,7 @@ impl Vault {
         Ok(self.call(None, None, restrict).await?.0)
     }
 
-    /// Ends the sessions of an account, and deletes it and its players. Fails with
+    /// Ends an account's sessions, and deletes the account and its players. Fails with
     /// [`NetError::AccountNotFound`].
     pub async fn delete_account(&self, name: &str) -> Result<Uuid, NetError> {
         let name = name.to_owned();
@@ -99,16 +99,16 @@ impl Vault {
     /// Clients can log in again.
     ///
     /// # Errors
-    /// [`NetError::AccountNotFound`] for an unknown name;
-    /// [`NetError::InvalidParameter`] for the name of an account and of another account's player;
-    /// [`NetError::PlayerNotFound`] if there is no such session.
+    /// [`NetError::AccountNotFound`] for an unknown name; [`NetError::InvalidParameter`] for a name
+    /// that both an account and another account's player have; [`NetError::PlayerNotFound`] if
+    /// there is no such session.
     pub async fn kick(&self, who: &str) -> Result<Vec<Kicked>, NetError> {
         let who = who.to_owned();
         self.operate(None, move |state| state.kick_by_name(&who)).await
     }
 
     /// Renames a player, given by number or name, everywhere, and notifies all sessions that watch
-    /// it. A player who is online keeps the old name in its age until it logs in again.
+    /// the player. A player who is online keeps the old name in its age until it logs in again.
     ///
     /// # Errors
     /// [`NetError::PlayerNotFound`]; [`NetError::PlayerNameInvalid`] for a name that no player may
@@ -137,7 +137,7 @@ impl Vault {
         accounts() -> Vec<AccountSummary>;
             |state| Ok(state.list_accounts())
 
-        /// The tree below a node (by default the System node), down to a depth. Fails with
+        /// The tree below a node (by default the System node), down to this depth. Fails with
         /// [`NetError::VaultNodeNotFound`].
         tree(root: Option<u32>, depth: u32) -> Vec<TreeLine>;
             |state| state.tree(root, depth)
@@ -165,9 +165,9 @@ impl Vault {
         check() -> Vec<Finding>;
             |state| state.check()
 
-        /// Removes nodes that belong to no tree, in one transaction; with `dry`, only counts them.
-        /// All other requests wait. Nodes of players who are online, and nodes that changed within
-        /// the last hour, stay.
+        /// Removes nodes that belong to no tree, in one transaction; if `dry` is set, only counts
+        /// them. All other requests wait. Nodes of players who are online, and nodes that changed
+        /// within the last hour, are kept.
         prune(dry: bool) -> Pruned;
             |state| state.prune(dry)
 
@@ -175,7 +175,7 @@ impl Vault {
         export() -> Dump;
             |state| state.dump(false)
 
-        /// The whole vault with password digests, for another server. They can be used like
+        /// The whole vault with password digests, for another server. The digests can be used like
         /// passwords.
         export_with_passwords() -> Dump;
             |state| state.dump(true)

@@ -1,4 +1,5 @@
-//! Tests the vault against the library of marker games, which defines what a store does.
+//! Tests the vault against `MarkerLibrary`, which defines the behaviour of a store for marker
+//! games.
 
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
@@ -24,7 +25,7 @@ fn template(number: u8) -> Uuid {
     Uuid([number; 16])
 }
 
-/// A vault that keeps no contents in memory, and the nodes that its database would hold.
+/// A vault that keeps no contents in memory, and the nodes that its database would contain.
 struct Shard {
     state: VaultState,
     stored: HashMap<u32, Content>,
@@ -61,7 +62,7 @@ impl Shard {
         outcome
     }
 
-    /// Starts again with what the database holds.
+    /// Starts again with the contents of the database.
     fn restart(&mut self) {
         let mut state = state();
         let numbers = self.state.next_numbers();
@@ -119,7 +120,7 @@ fn add(number: u8, creator: u32) -> MarkerRequest {
 #[derive(Clone, Debug)]
 enum Step {
     Request(MarkerRequest),
-    /// A request in a batch that fails.
+    /// A request in a batch fails.
     Undone(MarkerRequest),
     Restart,
 }
@@ -198,7 +199,7 @@ proptest! {
     }
 }
 
-/// A panic in one request of a batch affects no other.
+/// A panic in one request of a batch affects no other request.
 #[test]
 fn requests_of_a_batch_are_independent() {
     let mut shard = Shard::new();
@@ -250,7 +251,7 @@ fn quests_that_nobody_has_are_removed_a_day_later() {
     assert_eq!(shard.clean_up(&[template(1)]), 0);
     at(&mut shard, 3 * DAY);
     assert_eq!(shard.clean_up(&[template(1)]), 0);
-    // From now on nobody has it.
+    // From now on, nobody has the game.
     assert_eq!(shard.clean_up(&[]), 0);
     shard.restart();
     at(&mut shard, DAY - 1);
@@ -261,7 +262,7 @@ fn quests_that_nobody_has_are_removed_a_day_later() {
     assert_eq!((shard.clean_up(&[]), shard.has(1), shard.marker_nodes()), (1, false, 0));
 }
 
-/// The process with the vault does not know that they run.
+/// The process with the vault does not know that these games are running.
 #[test]
 fn quests_that_run_at_nodes_stay() {
     let mut shard = Shard::new();
@@ -278,7 +279,7 @@ fn quests_that_run_at_nodes_stay() {
         shard.restart();
         shard.run(keep).unwrap();
     }
-    // A game that has just begun.
+    // The game has only just begun.
     assert_eq!(shard.clean_up(&[]), 0);
     at(&mut shard, DAY);
     let (template, game_type) = (template(1), MarkerGameType::Quest);
@@ -307,7 +308,7 @@ fn a_deleted_player_leaves_quests_but_no_missions() {
     }
     shard.run(|state| state.delete_player(connection, ann)).unwrap();
     assert_eq!((shard.has(1), shard.has(2)), (true, false));
-    // The quest, its marker, and what the other player has captured.
+    // The quest, its marker, and the other player's captures.
     assert_eq!(shard.marker_nodes(), 3);
     let game = VaultNode {
         node_type: Some(NodeType::MarkerGame),
@@ -315,7 +316,8 @@ fn a_deleted_player_leaves_quests_but_no_missions() {
         ..VaultNode::default()
     };
     shard.run(|state| state.make_node(game.clone())).unwrap();
-    // A mission whose creator was deleted elsewhere, such as on the server that it comes from.
+    // A mission whose creator was deleted elsewhere, such as on the server from which it was
+    // imported.
     shard.markers(&create(3, 99, MarkerGameType::Cgz));
     assert_eq!(shard.clean_up(&[]), 0);
     shard.state.set_now(DAY + 5);
@@ -338,10 +340,10 @@ fn exports_include_marker_games_and_find_damaged_ones() {
     let opened = shard.markers(&open);
     assert!(matches!(&opened, MarkerAnswer::Opened { captured, .. } if captured.len() == 1));
     assert_eq!(other.markers(&open), opened);
-    // Pruning keeps them.
+    // Pruning keeps these nodes.
     shard.run(|state| state.prune(false)).unwrap();
     assert_eq!(shard.markers(&open), opened);
-    // Without its template, the rest belongs to nothing.
+    // Without the template, the remaining nodes belong to nothing.
     let kind = format!("\"NodeType\":{}", TEMPLATE.0);
     let damaged = lines.iter().filter(|line| !line.contains(&kind)).map(|line| {
         match line.starts_with("{\"end\"") {
@@ -358,7 +360,7 @@ fn exports_include_marker_games_and_find_damaged_ones() {
     assert!(error.ends_with("belongs to a marker game that does not exist"), "{error}");
 }
 
-/// Whatever an operator writes into a node, clients survive it.
+/// Clients survive anything that an operator writes into a node.
 #[test]
 fn stored_texts_are_made_sound() {
     let long = TermStr::from(&*"\u{1f525}".repeat(200));

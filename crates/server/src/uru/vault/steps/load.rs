@@ -1,4 +1,4 @@
-//! Loading the state from the rows of a database, before any request.
+//! Loads the state from the rows of a database, before any request.
 
 use worldwire_uru::types::Uuid;
 use worldwire_uru::vault::{NodeType, VaultNode};
@@ -19,7 +19,7 @@ use crate::uru::vault::tables::scores::Scores;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// A player without valid data.
+    /// A player's data is invalid.
     #[error("player {id}: {error}")]
     Player {
         /// The player.
@@ -30,7 +30,7 @@ pub enum Damage {
     /// The content of a node is not a node.
     #[error("node {0}: its content cannot be decoded")]
     Node(u32),
-    /// The content of a node is that of another one.
+    /// The content of a node belongs to another node.
     #[error("node {0}: its number or type differs from its row")]
     WrongNode(u32),
     /// The references have a cycle.
@@ -92,7 +92,7 @@ impl VaultState {
 
     /// Applies changes that another process committed.
     pub(crate) fn follow(&mut self, changes: &Changes) -> Result<(), Damage> {
-        // Remove the changed rows first: they may have passed their unique names on to each other.
+        // Remove the changed rows first, because they may have exchanged their unique names.
         for change in changes.values() {
             match change {
                 Change::PutAccount(AccountRow { id, .. }) | Change::DeleteAccount(id) => {

@@ -7,10 +7,10 @@
 //! 2. is staged for the database, and
 //! 3. updates the indexes that depend on it.
 //!
-//! A request that is refused, needs contents that are not in memory, or panics is rolled back. A
+//! A request is rolled back if it is refused, needs contents that are not in memory, or panics. A
 //! batch that the database did not commit is rolled back as a whole. After a panic, the vault
-//! continues to serve requests: the failed one gets [`NetError::InternalError`], and none of its
-//! changes remain.
+//! continues to serve requests: the failed request gets [`NetError::InternalError`], and none of
+//! its changes remain.
 //!
 //! This module does no I/O; the time and random numbers come from its caller.
 
@@ -51,7 +51,8 @@ use undo::{Mark, Undo};
 /// Fills a buffer with random bytes.
 pub type Randomness = Box<dyn FnMut(&mut [u8]) + Send>;
 
-/// The data of a shard. Contents of nodes are partly in the database; all else is in memory.
+/// The data of a shard. Some of the nodes' contents are only in the database; everything else is in
+/// memory.
 pub(crate) struct VaultState {
     config: VaultConfig,
     key: ServerKey,
@@ -62,12 +63,12 @@ pub(crate) struct VaultState {
     players: Players,
     scores: Scores,
     sessions: BTreeMap<ConnectionId, Arc<Session>>,
-    /// The players that are online, and their connections.
+    /// The players who are online, and their connections.
     online: HashMap<u32, ConnectionId>,
     /// Whether sessions are stored for the next process.
     keeps_sessions: bool,
     /// The sessions of the previous process, by the digests of their tokens. They may have been
-    /// resumed or ended since.
+    /// resumed or ended in the meantime.
     waiting: HashMap<[u8; 32], ConnectionId>,
     /// The notices that clients of waiting sessions may have missed.
     missed: VecDeque<Notice>,
@@ -78,11 +79,11 @@ pub(crate) struct VaultState {
     /// The instances that the shard created automatically. They belong to the operator under any
     /// name.
     own_ages: BTreeSet<Uuid>,
-    /// The number of nodes in ages that each player has created since the shard started, including
-    /// those that were undone.
+    /// For each player, the number of nodes in ages that the player has created since the shard
+    /// started, including those whose creation was undone.
     built: HashMap<u32, usize>,
     failures: Failures,
-    /// When the last refused name of a player was logged.
+    /// The time at which the last refused player name was logged.
     refusal_logged: u32,
     /// Unix seconds.
     now: u32,
@@ -94,7 +95,7 @@ pub(crate) struct VaultState {
     undo: Vec<Undo>,
     /// Notices to send once the batch is committed.
     outbox: Vec<(ConnectionId, Notice)>,
-    /// The number of steps before a test's panic.
+    /// In a test, the number of steps before a panic.
     #[cfg(test)]
     panic_after: Option<usize>,
 }
@@ -108,7 +109,7 @@ impl fmt::Debug for VaultState {
     }
 }
 
-/// The largest node that a reply can hold, in bytes.
+/// The maximum size of a node that fits in a reply, in bytes.
 const MAX_NODE_BYTES: usize = 1_048_576;
 
 /// The setting with the number of the next node. Numbers are never reused, even after a deletion.
@@ -162,8 +163,8 @@ impl VaultState {
         self.now = now;
     }
 
-    /// Runs a request and rolls it back if it does not succeed. A panic in it is reported as
-    /// [`NetError::InternalError`].
+    /// Runs a request and rolls it back if it does not succeed. A panic in the request is reported
+    /// as [`NetError::InternalError`].
     pub(crate) fn run<T>(&mut self, request: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
         let mark = self.mark();
         let Ok(outcome) = catch_unwind(AssertUnwindSafe(|| request(self))) else {
@@ -182,7 +183,7 @@ impl VaultState {
         &self.staged
     }
 
-    /// Ends a batch that was committed, or changed nothing persistent. Returns its notices, in
+    /// Ends a batch that was committed or that changed nothing persistent. Returns its notices, in
     /// order.
     pub(crate) fn settle(&mut self) -> Vec<(ConnectionId, Notice)> {
         self.undo.clear();
@@ -208,7 +209,7 @@ impl VaultState {
 
 /// Steps. Each one records its inverse before it changes anything.
 impl VaultState {
-    /// Creates a node with these fields. It gets its number and times here.
+    /// Creates a node with these fields. Assigns its number and times.
     pub(crate) fn make_node(&mut self, node: VaultNode<'_>) -> Outcome<u32> {
         let id = self.next_node;
         let next = id.checked_add(1).ok_or(NetError::InternalError)?;
@@ -281,7 +282,8 @@ impl VaultState {
         self.notify(parent, Notice::NodeRemoved { parent_id: parent, child_id: child });
     }
 
-    /// Adds a connection. This is not undone with the batch: the connection exists in any case.
+    /// Adds a connection. This is not undone with the batch, because the connection exists in any
+    /// case.
     pub(crate) fn connect(&mut self, connection: ConnectionId) {
         self.place_session(connection, Some(Arc::default()));
     }
@@ -313,7 +315,7 @@ impl VaultState {
         self.players.set(id, player);
     }
 
-    /// Adds a score, which gets its number here.
+    /// Adds a score and assigns its number.
     pub(crate) fn make_score(&mut self, score: ScoreRow) -> Outcome<u32> {
         let id = self.next_score;
         let next = id.checked_add(1).ok_or(NetError::InternalError)?;
@@ -339,7 +341,7 @@ impl VaultState {
         self.interests.set_system(id, &self.graph);
     }
 
-    /// Marks an instance as one that the shard created.
+    /// Marks an instance as one that the shard created automatically.
     pub(crate) fn put_own_age(&mut self, instance: Uuid) {
         if self.own_ages.contains(&instance) {
             return;
@@ -429,7 +431,7 @@ impl VaultState {
     }
 }
 
-/// Changes of data that is not stored.
+/// Changes to data that is not stored.
 impl VaultState {
     /// Notifies all sessions that watch a node, in the order of connections.
     pub(crate) fn notify(&mut self, node: u32, notice: Notice) {
@@ -451,7 +453,7 @@ impl VaultState {
         self.outbox.push((connection, notice));
     }
 
-    /// Counts nodes that a player has created as parts of ages. This is not undone.
+    /// Counts nodes that a player has created as part of ages. This is not undone.
     pub(crate) fn count_built(&mut self, player: u32, nodes: usize) {
         *self.built.entry(player).or_default() += nodes;
     }
@@ -520,8 +522,8 @@ impl VaultState {
         waiting: HashMap<[u8; 32], ConnectionId>,
     }
 
-    /// Sets whether only administrators, developers and testers may log in. Not undone by a failed
-    /// batch, because nothing is stored.
+    /// Sets whether only administrators, developers and testers may log in. A failed batch does not
+    /// undo this, because it is not stored.
     pub(crate) fn set_restricted(&mut self, restricted: bool) {
         self.config.restricted = restricted;
     }
@@ -579,13 +581,13 @@ impl VaultState {
         (self.next_node, self.next_score)
     }
 
-    /// The number of notices of this batch so far.
+    /// The number of notices in this batch so far.
     pub(crate) fn notices(&self) -> usize {
         self.outbox.len()
     }
 
-    /// Checks that the contents of nodes are in memory. Fails with [`Stop::Need`] for all that are
-    /// not.
+    /// Checks that these nodes' contents are in memory. Fails with [`Stop::Need`] for those that
+    /// are not.
     pub(crate) fn need(&self, ids: &[u32]) -> Outcome<()> {
         let missing: Vec<_> = ids.iter().copied().filter(|id| self.lacks(*id)).collect();
         if missing.is_empty() { Ok(()) } else { Err(Stop::Need(missing)) }

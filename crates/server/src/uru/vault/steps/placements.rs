@@ -13,14 +13,14 @@ use crate::uru::vault::session::Outcome;
 /// The setting with the number of the next placement.
 pub(super) const NEXT_FENCE: &str = "uru.next-fence";
 
-/// Fences are at least the Unix time multiplied by this. It is a power of two.
+/// Fences are at least the Unix time multiplied by this number, which is a power of two.
 const FENCES_PER_SECOND: u32 = 1 << 20;
 
 /// All placements.
 #[derive(Debug, Default)]
 pub(super) struct Placements {
     by_number: BTreeMap<u32, Placement>,
-    /// The numbers of those that are not in the vault, by instance.
+    /// The numbers of the ages that are not in the vault, by instance.
     temporary: HashMap<Uuid, u32>,
     next_fence: u64,
 }
@@ -62,8 +62,8 @@ impl VaultState {
         self.placements.set(number, placement);
     }
 
-    /// The fence of a new placement. It is not lower than the current time, so that a restored backup
-    /// does not give out fences again that age nodes may remember.
+    /// The fence of a new placement. It is not below the current time, so that a restored backup
+    /// does not reuse fences that age nodes may remember.
     pub(in crate::uru::vault) fn make_fence(&mut self) -> Outcome<u64> {
         let of_now = u64::from(self.now()) << FENCES_PER_SECOND.ilog2();
         let fence = self.placements.next_fence.max(of_now).max(1);

@@ -19,7 +19,7 @@ use crate::uru::vault::{Vault, VaultError};
 
 const CONNECTION: ConnectionId = ConnectionId(1);
 
-/// Everything that a request can change.
+/// All data that a request can change.
 #[derive(Debug, PartialEq)]
 struct Snapshot {
     lines: Vec<String>,
@@ -114,7 +114,7 @@ fn a_panic_at_any_step_changes_nothing() {
         state.panic_after = Some(steps);
         let outcome = state.run(request);
         if state.panic_after.take().is_some() {
-            // The request has fewer steps.
+            // The request has fewer steps than this.
             outcome.unwrap();
             break;
         }
@@ -173,7 +173,7 @@ fn a_copy_follows_all_changes() {
     }
     state.run(request).unwrap();
     let all = follow(&mut state, &mut copy);
-    // Afterwards everything is read again.
+    // Afterwards, everything is read again.
     copy.forget();
     assert_eq!(copy.graph.len(), 0);
     copy.follow(&all).unwrap();
@@ -181,7 +181,8 @@ fn a_copy_follows_all_changes() {
     assert_eq!(copy.graph.refs().collect::<Vec<_>>(), state.graph.refs().collect::<Vec<_>>());
 }
 
-/// With a database, too, the request fails, nothing of it is stored, and the next one succeeds.
+/// With a database, too, the request fails, none of its changes are stored, and the next request
+/// succeeds.
 #[tokio::test]
 async fn a_vault_serves_on_after_a_panic() -> Result<(), VaultError> {
     let folder = tempfile::tempdir().unwrap();

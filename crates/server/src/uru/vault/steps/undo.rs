@@ -13,7 +13,7 @@ use crate::uru::vault::session::{ConnectionId, Session};
 use crate::uru::vault::tables::accounts::Account;
 use crate::uru::vault::tables::players::Player;
 
-/// The inverse of a step: the previous value.
+/// The inverse of a step, which contains the previous value.
 pub(super) enum Undo {
     Node(u32, Option<Entry>),
     /// A reference, by parent and child, and its owner if it existed.
@@ -45,7 +45,7 @@ impl VaultState {
         Mark { undo: self.undo.len(), outbox: self.outbox.len() }
     }
 
-    /// Undoes all steps since a mark, the latest first, and forgets their notices.
+    /// Undoes all steps since a mark, the latest first, and discards their notices.
     pub(crate) fn roll_back(&mut self, mark: Mark) {
         while self.undo.len() > mark.undo
             && let Some(step) = self.undo.pop()
@@ -55,8 +55,8 @@ impl VaultState {
         self.outbox.truncate(mark.outbox);
     }
 
-    /// Writes the inverse of a step to the log. Must be called before the step changes anything, so
-    /// that a panic in the middle of the step is undone like a complete step.
+    /// Writes the inverse of a step to the log. Call this before the step changes anything, so that
+    /// a step that panics halfway is undone like a complete step.
     pub(super) fn record(&mut self, inverse: Undo) {
         self.undo.push(inverse);
         #[cfg(test)]
@@ -95,8 +95,8 @@ impl VaultState {
         }
     }
 
-    /// Recomputes the indexes that follow from the graph and the sessions. After a panic they may
-    /// contain half of a step.
+    /// Recomputes the indexes that follow from the graph and the sessions. After a panic, they may
+    /// contain only half of a step.
     pub(super) fn rebuild_indexes(&mut self) {
         self.interests = Interests::of_graph(self.system, &self.graph);
         self.online.clear();
@@ -110,7 +110,7 @@ impl VaultState {
         }
     }
 
-    /// Panics when the countdown of a test is over.
+    /// Panics when a test's countdown is over.
     #[cfg(test)]
     fn panic_if_due(&mut self) {
         match self.panic_after.as_mut() {

@@ -4,13 +4,13 @@ use super::VaultState;
 use crate::store::Change;
 use crate::uru::vault::session::{ConnectionId, Notice, Session};
 
-/// The maximum number of notices that waiting sessions may have missed. Beyond that, the oldest ones
-/// are forgotten.
+/// The maximum number of notices to remember that waiting sessions may have missed. If there are
+/// more, the oldest ones are forgotten.
 const MAX_MISSED: usize = 1_024;
 
 impl VaultState {
-    /// Stores sessions for the next process from now on. `missed` are the notices that clients of
-    /// the previous process may have missed.
+    /// From now on, stores sessions for the next process. `missed` contains the notices that
+    /// clients of the previous process may have missed.
     pub(in crate::uru::vault) fn keep_sessions(&mut self, missed: Vec<Notice>) {
         self.keeps_sessions = true;
         self.missed = missed.into();
@@ -51,7 +51,7 @@ impl VaultState {
             if self.missed.back() == Some(notice) || !self.is_waiting(*connection) {
                 continue;
             }
-            // Only the latest one about each node or reference counts.
+            // Only the latest notice about each node or reference is kept.
             if let Some(at) = self.missed.iter().position(|earlier| notice.supersedes(earlier)) {
                 self.missed.remove(at);
             }

@@ -16,7 +16,7 @@ pub(crate) struct Account {
     pub(crate) name: String,
     pub(crate) flags: AccountFlags,
     pub(crate) created: u32,
-    /// The digests of the password, sealed; empty without a password.
+    /// The digests of the password, sealed; empty if the account has no password.
     pub(crate) secret: Vec<u8>,
 }
 
@@ -63,7 +63,7 @@ impl Account {
 
 /// The digests of a password.
 pub(in crate::uru::vault) struct AccountHashes {
-    /// The digests of its first 15 characters, which most clients send.
+    /// The digests of the password's first 15 characters, which most clients send.
     pub(in crate::uru::vault) cut: PasswordHashes,
     /// The digests of the whole password, if it is longer. Some clients send these.
     pub(in crate::uru::vault) uncut: Option<PasswordHashes>,
@@ -115,7 +115,7 @@ impl Accounts {
         ids
     }
 
-    /// Adds, replaces or removes an account, and returns the old one.
+    /// Adds, replaces or removes an account. Returns the old one.
     pub(crate) fn set(&mut self, id: Uuid, account: Option<Account>) -> Option<Account> {
         let name = account.as_ref().map(|account| found_by(&account.name));
         let old = match account {
@@ -132,7 +132,8 @@ impl Accounts {
     }
 }
 
-/// The form of a name for lookups: cut off as clients do, with ASCII letters in lower case.
+/// The form of a name that is used in lookups: truncated as clients do, with ASCII letters in lower
+/// case.
 pub(in crate::uru::vault) fn found_by(name: &str) -> String {
     let mut units = 0;
     let fits = |c: &char| {

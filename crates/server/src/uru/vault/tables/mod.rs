@@ -1,4 +1,4 @@
-//! Accounts, players and scores in memory. These types know nothing of requests or sessions.
+//! Accounts, players and scores in memory. These types do not depend on requests or sessions.
 
 pub(crate) mod accounts;
 pub(crate) mod players;

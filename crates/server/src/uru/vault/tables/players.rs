@@ -10,7 +10,7 @@ use crate::store::CharacterRow;
 /// A player, as in `AcctPlayerInfo` and `PlayerCreateReply`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlayerSummary {
-    /// Its number (KI number), which is that of its Player node.
+    /// The player's number (KI number), which is also that of its Player node.
     pub id: u32,
     /// Its name.
     pub name: String,
@@ -20,7 +20,7 @@ pub struct PlayerSummary {
     pub explorer: u32,
 }
 
-/// The form of a player's name for lookups, which ignore case.
+/// The form of a player's name that is used in lookups, which ignore case.
 pub(crate) fn folded_player(name: &str) -> String {
     name.to_lowercase()
 }
@@ -105,7 +105,7 @@ impl Players {
         self.by_id.iter().map(|(id, player)| (*id, player))
     }
 
-    /// Adds, replaces or removes a player, and returns the old one.
+    /// Adds, replaces or removes a player. Returns the old one.
     pub(crate) fn set(&mut self, id: u32, player: Option<Player>) -> Option<Player> {
         let new = player.as_ref().map(|player| (folded_player(&player.name), player.account));
         let old = match player {

@@ -17,7 +17,7 @@ impl Scores {
         self.by_id.get(&id)
     }
 
-    /// Adds, replaces or removes a score, and returns the old one.
+    /// Adds, replaces or removes a score. Returns the old one.
     pub(crate) fn set(&mut self, id: u32, score: Option<ScoreRow>) -> Option<ScoreRow> {
         let key = score.as_ref().map(|score| (score.name.clone(), score.owner));
         let old = match score {

@@ -13,11 +13,11 @@ use super::PATIENCE;
 use super::message::{Arrival, Message};
 use crate::store::{Position, Store, StoreError};
 
-/// The delay before the database is asked again: the first and the longest.
+/// The initial and the maximum delay before the database is queried again.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(5)];
 
-/// Finds out whether the batch after `last`, whose commit failed, took effect. Refuses all requests
-/// until then.
+/// Finds out whether the batch that follows `last`, whose commit failed, took effect. Refuses all
+/// requests until this is known.
 ///
 /// # Errors
 /// [`StoreError::Overtaken`]: in another epoch, a higher batch number says nothing about this
@@ -82,7 +82,7 @@ async fn refusing<T>(
                 arrivals.add(arrival);
                 let _ = reply.send(());
             }
-            // Dropping the reply ends the wait, without the database.
+            // Dropping the reply ends the wait without an answer from the database.
             Message::Close(_) => {}
         }
     }

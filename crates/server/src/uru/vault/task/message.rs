@@ -1,4 +1,4 @@
-//! What the handles of the vault send to its task.
+//! Messages that the vault's handles send to its task.
 
 use tokio::sync::{mpsc, oneshot};
 use worldwire_uru::types::NetError;
@@ -19,17 +19,17 @@ pub(crate) struct Arrival {
     pub(crate) queue: mpsc::Sender<Notice>,
 }
 
-/// A request, without the type of its result.
+/// A request whose result type is hidden.
 pub(crate) trait Request: Send {
     /// The node whose content it needs.
     fn needs(&self) -> Option<u32>;
     /// The session that makes it.
     fn connection(&self) -> Option<ConnectionId>;
-    /// Runs it. Fails with the contents that it needs before it can run.
+    /// Runs the request. If contents are missing, fails with those that it needs.
     fn run(&mut self, state: &mut VaultState) -> Result<(), Vec<u32>>;
-    /// Replaces its result with an error.
+    /// Replaces the request's result with an error.
     fn refuse(&mut self, error: NetError);
-    /// Returns the result, and the number of notices sent to its session before.
+    /// Delivers the result, with the number of notices that were sent to the session before it.
     fn answer(self: Box<Self>, sent: u64);
 }
 

@@ -73,7 +73,7 @@ async fn script(setup: &Setup, steps: &[Step], arguments: &ClientKi) -> Result<(
     Ok(())
 }
 
-/// A refusal by the server is a problem of the input; a missing server is a failure to run.
+/// A refusal by the server counts as a problem of the input; a missing server is a failure to run.
 fn failure(step: &Step, error: &session::Problem) -> Failure {
     let said = printable(&error.to_string());
     match error {
@@ -89,7 +89,7 @@ fn failure(step: &Step, error: &session::Problem) -> Failure {
     }
 }
 
-/// The words of the steps, for one of many clients or for a single one.
+/// The words of the steps, for one of many clients or for the only one.
 fn words(arguments: &ClientKi, number: Option<u32>) -> Vec<String> {
     let usual = ["login", "+", "validate", "+", "list", "+", "args"].map(str::to_owned);
     let words = if arguments.steps.is_empty() { &usual[..] } else { &arguments.steps };

@@ -264,7 +264,8 @@ pub(super) fn shown(step: &Step, values: &[Json], as_json: bool) -> String {
         };
         let _ = writeln!(out, "{label}{}", pairs.collect::<Vec<_>>().join("  "));
     }
-    // An empty list is not a JSON line, so programs get a line for every step without results.
+    // In JSON, an empty list prints no lines. A step that never has results prints a line with its
+    // name.
     match (matches!(step, Step::List | Step::Wait(_)), as_json) {
         _ if !values.is_empty() => {}
         (true, true) => {}

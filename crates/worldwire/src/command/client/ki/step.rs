@@ -54,7 +54,7 @@ pub(super) fn sequence(words: &[String]) -> Result<Vec<Step>, String> {
     words.split(|word| word == "+").map(step).collect()
 }
 
-/// Do not repeat the words of the step: they may be secret.
+/// Do not repeat the step's words in the error, because they may be secret.
 fn token_misfit() -> String {
     "token: needs a user number and a CK2, as in -U".to_owned()
 }

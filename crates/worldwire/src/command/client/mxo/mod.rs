@@ -104,7 +104,7 @@ async fn one(
     if is_equal { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// The address of the status page, if the clients' views are to be compared.
+/// The address of the status page, if the clients' views will be compared.
 async fn page(arguments: &ClientMxo) -> Result<Option<SocketAddr>, Failure> {
     let Some(page) = &arguments.compare else { return Ok(None) };
     let configured = folder(arguments).map(config).transpose()?.map(|config| config.status);
@@ -116,8 +116,8 @@ async fn page(arguments: &ClientMxo) -> Result<Option<SocketAddr>, Failure> {
     walk::page_of(page.map_or("", String::as_str), &host).await.map(Some)
 }
 
-/// Compares the views of all clients that are in the world with the server's, if there is a page.
-/// Then the clients leave.
+/// Compares the views of all clients that are in the world with the server's, if there is a status
+/// page. Then the clients leave.
 async fn compare(
     page: Option<SocketAddr>,
     sessions: &mut [Session],
@@ -164,7 +164,7 @@ async fn many(
             }
             let took = began.elapsed();
             match page {
-                // The clients' views are compared once all clients are done.
+                // The clients' views are compared once all clients have finished.
                 Some(_) if outcome.is_ok() => drop(sender.send(session)),
                 _ => session.close().await,
             }
@@ -181,7 +181,7 @@ async fn many(
     concluded.and(if is_equal { Ok(()) } else { Err(Failure::Input) })
 }
 
-/// A refusal by the server is a problem of the input; a missing server is a failure to run.
+/// A refusal by the server counts as a problem of the input; a missing server is a failure to run.
 fn failure(step: &Step, problem: &Problem) -> Failure {
     let said = printable(&problem.to_string());
     match problem {
@@ -193,7 +193,7 @@ fn failure(step: &Step, problem: &Problem) -> Failure {
     }
 }
 
-/// The words of the steps, for one of many clients or for a single one.
+/// The words of the steps, for one of many clients or for the only one.
 fn words(arguments: &ClientMxo, number: Option<u32>) -> Vec<String> {
     let usual = ["login", "+", "list"].map(str::to_owned);
     let words = if arguments.steps.is_empty() { &usual[..] } else { &arguments.steps };
@@ -212,8 +212,8 @@ fn config(folder: &Path) -> Result<MxoConfig, Failure> {
     config.map_err(|error| Failure::Run(format!("{}: {error}", shown(&file))))
 }
 
-/// The addresses of auth, margin and world, as given or from the configuration in the server's
-/// directory.
+/// The addresses of the auth, margin and world servers, as given or from the configuration in the
+/// server's directory.
 async fn addresses(arguments: &ClientMxo) -> Result<(SocketAddr, SocketAddr, SocketAddr), Failure> {
     let (auth, margin, game) = match folder(arguments) {
         Some(folder) => {

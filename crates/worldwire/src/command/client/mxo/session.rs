@@ -20,7 +20,7 @@ use crate::output::printable;
 
 /// How often a waiting client checks for events.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How long after the end of a session a client waits for the reason.
+/// How long a client waits for the reason after the end of a session.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Why a step failed.
@@ -28,7 +28,7 @@ const GRACE: Duration = Duration::from_millis(500);
 pub(super) enum Problem {
     Login(LoginError),
     Connect(ConnectError),
-    /// A problem with earlier steps or with texts.
+    /// A problem with earlier steps or with a text.
     Said(String),
 }
 
@@ -171,8 +171,8 @@ impl Session {
         Ok(())
     }
 
-    /// Waits until somebody says or does something and returns the events, or `None` at the given
-    /// time.
+    /// Waits until somebody says or does something and returns the events, or `None` if nothing
+    /// happens until the given time.
     pub(super) async fn happenings(&self, until: Instant) -> Result<Option<Vec<Json>>, Problem> {
         let mut grace = None;
         loop {
@@ -215,7 +215,7 @@ impl Session {
         self.client.as_ref().ok_or_else(|| said("needs `enter` first"))
     }
 
-    /// The ID of one of the account's characters, as of the login.
+    /// The ID of one of the account's characters, as listed at login.
     fn character(&self, handle: &str) -> Result<u64, Problem> {
         let is_meant =
             |character: &&Character<'static>| character.handle.text().eq_ignore_ascii_case(handle);
@@ -308,7 +308,7 @@ pub(super) fn shown(step: &Step, values: &[Json], as_json: bool) -> String {
             _ => writeln!(out, "{value}"),
         };
     }
-    // The server does not answer these.
+    // The server does not answer these steps.
     if !as_json && matches!(step, Step::Say(_) | Step::Whisper(..)) {
         let _ = writeln!(out, "{}: sent", step.name());
     }

@@ -100,7 +100,8 @@ fn step(words: &[String]) -> Result<Step, String> {
     })
 }
 
-/// What the step `emote` needs, with the emote whose name is closest to the unknown one.
+/// Describes what the step `emote` needs, and suggests the emote whose name is closest to the
+/// unknown one.
 fn emote_wanted(unknown: &str) -> String {
     match EmoteId::NAMES.nearest(unknown) {
         Some(name) => format!("the name of an emote, such as {name}"),

@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &ClientMxo, common: &Common) -> Result<(), Failure>
     let objects = definitions::load_from(&arguments.data, common)?.part::<MxoObjects>();
     let mut first = [0; 8];
     system::random(&mut first)?;
-    // Other programs keep only 53 bits of a number in JSON.
+    // Many JSON parsers keep only 53 bits of a number.
     let first = arguments.character.unwrap_or_else(|| u64::from_le_bytes(first) >> 16);
     let mut config = Settings::new(first);
     config.objects = Arc::clone(objects.objects());
@@ -85,7 +85,7 @@ async fn visit(arguments: &ClientMxo, config: &Settings, common: &Common) -> Res
     if let (true, Some((_, error))) = (visits.is_empty(), errors.first()) {
         return Err(Failure::Run(format!("{}: {error}", server(arguments))));
     }
-    // Clients that are connected continue.
+    // Clients that are connected carry on.
     let mut is_whole = errors.is_empty();
     tell_alike(errors.into_iter().map(|(uid, error)| (uid, error.to_string())));
     let until = Instant::now() + Duration::from_secs(arguments.seconds.unwrap_or(SECONDS));
@@ -133,7 +133,7 @@ async fn visit(arguments: &ClientMxo, config: &Settings, common: &Common) -> Res
     if is_equal && is_whole { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// Reports the problems of clients. Clients with the same problem share a line.
+/// Reports the clients' problems. Clients with the same problem share a line.
 fn tell_alike(problems: impl IntoIterator<Item = (u64, String)>) {
     for (problem, uid, count) in alike(problems) {
         match count {
@@ -186,7 +186,7 @@ async fn enter(server: (&str, u16), config: Settings, walks: bool) -> Result<Cli
 }
 
 /// Keeps a client in the world until the given time, and reports why it had to reconnect. Returns
-/// the client, unless it could not reconnect, and how many times it reconnected.
+/// the client, unless it could not reconnect, and the number of times it reconnected.
 async fn stay(
     mut client: Client,
     host: String,

@@ -36,7 +36,7 @@ pub(super) struct InAge {
 /// What receives the age's messages.
 #[derive(Debug)]
 pub(super) enum Receiver {
-    /// The steps, which print what they see.
+    /// The steps, which print what the player sees.
     Steps(Box<Watcher>),
     /// A task that measures latency.
     Task(JoinHandle<()>, Arc<Mutex<Vec<u64>>>),
@@ -51,8 +51,8 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Processes a notification and sends the games' automatic answers. Returns what to print, and
-    /// the events of games.
+    /// Processes a notification and sends the games' automatic replies. Returns the values to
+    /// print, and the events of games.
     pub(super) async fn take(
         &mut self,
         game: &Game,
@@ -70,13 +70,13 @@ impl Watcher {
     }
 }
 
-/// The radius of an avatar's circle in feet and the number of steps around it.
+/// The radius of an avatar's circle in feet, and the number of steps around it.
 const RADIUS: f32 = 10.0;
 const ROUND: u16 = 24;
 const SECOND: Duration = Duration::from_secs(1);
 
 impl InAge {
-    /// Joins an age, shows the avatar, and receives the age's contents. Without `games`, it measures
+    /// Joins an age, shows the avatar, and receives the age's contents. Without `games`, measures
     /// latency.
     pub(super) async fn enter(
         shard: &Shard,
@@ -175,9 +175,9 @@ impl InAge {
         self.game.lock(self.lockable(thing), false).await
     }
 
-    /// An object with a lock. Its class is the one that the step names, otherwise the one that the
-    /// age's messages gave the object, otherwise that of logic modifiers. Scene objects have no
-    /// locks.
+    /// An object with a lock. Its class is the one named in the step; if the step names none, the
+    /// class of the object in the age's messages; otherwise, that of logic modifiers. Scene objects
+    /// have no locks.
     fn lockable(&self, thing: &Thing) -> Uoid<'static> {
         let class = match &self.receiver {
             Receiver::Steps(watcher) => {
@@ -285,12 +285,12 @@ fn micros() -> u32 {
     u32::try_from(now.as_micros() & u128::from(u32::MAX)).unwrap_or(0)
 }
 
-/// The class of scene objects. Their states change.
+/// The class of scene objects, whose states change.
 pub(super) const SCENE_OBJECT: u16 = 0x01;
 /// The class of logic modifiers, such as levers: the objects that clients lock.
 const LOGIC_MODIFIER: u16 = 0x2d;
 
-/// The object that a step names. If the step does not state the class, `class` is used.
+/// The object named in a step. If the step does not state the class, `class` is used.
 fn object(thing: &Thing, class: u16) -> Uoid<'static> {
     let Thing { name, sequence, flags, class: given } = thing;
     let (sequence_number, flags) = (SequenceNumber(*sequence), LocationFlags(*flags));

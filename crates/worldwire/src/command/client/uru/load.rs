@@ -18,7 +18,8 @@ use super::{Setup, Source};
 use crate::cli::{ClientUru, Common};
 use crate::output::{Failure, complain, print, printable, without_error_numbers};
 
-/// How many clients connect at the same time; with more, they would measure their own congestion.
+/// The maximum number of clients that connect at the same time; with more, they would measure their
+/// own congestion.
 const MAX_CONNECTING: usize = 16;
 
 /// The initial and the maximum pause of a client after a failed step.
@@ -28,7 +29,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// The latency of messages from walking avatars to other clients.
 const DELIVERY: &str = "delivery";
 
-/// The number of clients that have tried to connect and of those that succeeded.
+/// The number of clients that have tried to connect, and the number that succeeded.
 #[derive(Clone, Copy, Debug, Default)]
 struct Connected {
     tried: u32,
@@ -59,7 +60,8 @@ impl Measured {
             }
             Err(error) => {
                 self.fail(step.name(), &error);
-                // A refusal is an answer; a lost connection is not.
+                // A refusal is an answer, so the client continues; after a lost connection, it
+                // cannot.
                 matches!(error, ClientError::Refused { .. })
             }
         }
@@ -152,7 +154,7 @@ async fn client(
         let _turn = connecting.acquire().await;
         for step in once {
             is_alive = is_alive && measured.take(&mut session, step).await;
-            // Requests from a client that is not logged in would measure nothing.
+            // There is nothing to measure for requests from a client that is not logged in.
             is_alive &= *step != Step::Login || !measured.failures.contains_key(step.name());
         }
     }
@@ -184,8 +186,8 @@ async fn client(
     measured
 }
 
-/// The pause before a client repeats its steps. Steps that fail immediately would otherwise only
-/// measure how fast they fail.
+/// The pause before a client repeats its steps. Otherwise, steps that fail immediately would
+/// measure only how fast they fail.
 #[derive(Debug, Default)]
 struct Pause(Duration);
 
@@ -219,7 +221,7 @@ fn rows(all: &mut Measured, steps: &[Step], seconds: f64) -> Vec<Json> {
         let times = all.times.remove(name).filter(|times| !times.is_empty());
         let Some(mut times) = times else { continue };
         times.sort_unstable();
-        // The percentile: the shortest time that this share did not exceed.
+        // The percentile: the shortest time that this share of runs did not exceed.
         let percentile = |hundredths: usize| {
             let rank = (times.len() * hundredths).div_ceil(100).max(1) - 1;
             times.get(rank).map_or(0.0, |micros| *micros as f64 / 1000.0)

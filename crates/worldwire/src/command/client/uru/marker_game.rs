@@ -1,4 +1,4 @@
-//! Marker games and the vault nodes through which players find and share them.
+//! Marker games, and the vault nodes through which players find and share them.
 
 use serde_json::{Value as Json, json};
 use worldwire_client::uru::games::PlayError;
@@ -10,8 +10,8 @@ use worldwire_uru::vault::{NodeType, StandardFolder, VaultNode};
 use super::session::Session;
 
 impl Session<'_> {
-    /// Creates a marker game. As game clients do, it also creates a MarkerGame node with the template
-    /// and the name, among the player's journals.
+    /// Creates a marker game. Like game clients, also creates a MarkerGame node with the template
+    /// and the name among the player's journals.
     pub(super) async fn create_marker_game(
         &mut self,
         name: &str,

@@ -86,7 +86,7 @@ async fn script(setup: &Setup, steps: &[Step], arguments: &ClientUru) -> Result<
     Ok(())
 }
 
-/// A refusal by the server is a problem of the input; a missing server is a failure to run.
+/// A refusal by the server counts as a problem of the input; a missing server is a failure to run.
 fn failure(step: &Step, error: &ClientError, arguments: &ClientUru) -> Failure {
     let said = printable(&error.to_string());
     match error {
@@ -129,7 +129,7 @@ impl Source {
         })
     }
 
-    /// The steps of one of many clients, by number, or of a single one.
+    /// The steps of one of many clients, identified by its number, or of the only client.
     fn steps(&self, number: Option<u32>) -> Result<Vec<Step>, Failure> {
         let own = |text: &str| match number {
             Some(number) => text.replace("{}", &number.to_string()),

@@ -25,8 +25,8 @@ pub(super) fn shard(arguments: &ClientUru) -> Result<Shard, Failure> {
     };
     let parsed = Shard::parse(&text);
     let mut shard = parsed.map_err(|error| Failure::Run(format!("{}: {error}", shown(path))))?;
-    // Clients on other machines need the public address. On this machine, it could lead to another
-    // shard.
+    // Clients on other machines need the public address. From this machine, that address could lead
+    // to another shard.
     if let Some(listen) = listen {
         let host = Some(reachable(listen.ip()).to_string());
         (shard.gatekeeper, shard.auth, shard.file) = (host.clone(), host.clone(), host);
@@ -88,7 +88,8 @@ fn reachable(listen: IpAddr) -> IpAddr {
     }
 }
 
-/// An eavesdropper on an unencrypted connection could log in. Loopback connections have none.
+/// An eavesdropper on an unencrypted connection could log in. Loopback connections have no
+/// eavesdroppers.
 fn check_encryption(shard: &Shard, arguments: &ClientUru) -> Result<(), Failure> {
     if arguments.plain {
         return Ok(());

@@ -30,7 +30,7 @@ const EDIT_PATIENCE: Duration = Duration::from_secs(5);
 const VAR_SYNC_TABLE: u32 = 255;
 
 impl PlayStep {
-    /// Why a server may not answer the step: it drops requests that it does not accept.
+    /// The reason why a server may not answer the step: it drops requests that it does not accept.
     pub(super) fn no_answer(&self) -> Option<&'static str> {
         Some(match self {
             Self::TouchDoor | Self::SolveDoor => "servers ignore a second start within a second",
@@ -176,7 +176,7 @@ impl InAge {
         answer
     }
 
-    /// Creates a marker game and returns its template as well.
+    /// Creates a marker game and also returns its template.
     pub(super) async fn create_markers(
         &mut self,
         name: &str,
@@ -202,7 +202,7 @@ impl InAge {
         self.answer("StartGame", door, is_it).await
     }
 
-    /// Presses a cloth. The owner gets an answer if the game is running.
+    /// Presses a cloth. The owner receives an answer if the game is running.
     async fn press_cloth(&mut self, cloth: u8) -> Result<Vec<Json>> {
         let door = self.games()?.last(GameType::BlueSpiral)?;
         let mut playing = self.games()?.blue_spiral(door)?;
@@ -330,7 +330,7 @@ impl InAge {
         }
     }
 
-    /// Sends what is queued.
+    /// Sends the queued messages.
     async fn flush(&mut self) -> Result<Vec<Json>> {
         if let Receiver::Steps(watcher) = &mut self.receiver {
             self.game.send_games(&mut watcher.games).await?;
@@ -366,8 +366,8 @@ impl InAge {
         Ok(self.until(request, found).await?.0)
     }
 
-    /// Sends what is queued and processes notifications until `found` returns something. Returns
-    /// what to print as well.
+    /// Sends the queued messages and processes notifications until `found` returns something. Also
+    /// returns the values to print.
     async fn until<T>(
         &mut self,
         request: &'static str,

@@ -45,7 +45,7 @@ steps! {
     DeleteMarkerGame = "delete-marker-game" "", "delete the marker game";
 }
 
-/// The names of games in steps. The names in `shard.toml`, with underscores, are accepted too.
+/// The names of games in steps. The names from `shard.toml`, with underscores, are accepted, too.
 pub(super) const GAMES: &[(&str, GameType)] = &[
     ("blue-spiral", GameType::BlueSpiral),
     ("climbing-wall", GameType::ClimbingWall),

@@ -26,7 +26,7 @@ use super::play_step::PlayStep;
 use super::shown::{self, node_fields};
 use super::step::{Node, Step};
 
-/// The maximum size of a downloaded secure file. Real ones have a few megabytes.
+/// The maximum size of a downloaded secure file. Real ones are a few megabytes long.
 const MAX_SECURE: u32 = 256 << 20;
 
 /// A client with the connections that its steps have needed so far.
@@ -443,7 +443,7 @@ impl<'s> Session<'s> {
         })
     }
 
-    /// Notifications about the age and the vault until the time is up.
+    /// Collects notifications about the age and the vault until the time is up.
     async fn wait(&mut self, time: Duration) -> Result<Vec<Json>> {
         let end = Instant::now() + time;
         let notified = async {

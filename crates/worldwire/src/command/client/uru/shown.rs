@@ -19,8 +19,8 @@ use super::step::Step;
 use crate::command::uru::drawn;
 use crate::output::printable;
 
-/// One JSON object per line, starting with the step. A step without results has a line with its
-/// outcome, unless the absence of results is the result.
+/// One JSON object per line, starting with the step. A step without results has one line with its
+/// outcome, unless the absence of results is itself the result.
 pub(super) fn lines(step: &str, values: &[Json]) -> String {
     let done = outcome(step).filter(|_| values.is_empty()).map(|done| json!({"outcome": done}));
     let mut out = String::new();
@@ -33,7 +33,7 @@ pub(super) fn lines(step: &str, values: &[Json]) -> String {
     out
 }
 
-/// As text: one line per value.
+/// The results as text, one line per value.
 pub(super) fn text(step: &Step, values: &[Json]) -> String {
     let mut out = String::new();
     for value in values {
@@ -46,7 +46,7 @@ pub(super) fn text(step: &Step, values: &[Json]) -> String {
             continue;
         }
         let between = if matches!(step, Step::Node(_)) { "\n" } else { "  " };
-        // Events come first.
+        // The description of an event comes first.
         let seen = value["seen"].as_str().map(printable);
         let pairs = value.as_object().into_iter().flatten().filter(|(key, _)| *key != "seen");
         let pairs = pairs.map(|(key, value)| match value {
@@ -62,8 +62,8 @@ pub(super) fn text(step: &Step, values: &[Json]) -> String {
     out
 }
 
-/// An event or a notification in words. `None` for anything else, and for states and messages, which
-/// have too many values.
+/// An event or a notification as a sentence. `None` for anything else, and for states and messages,
+/// which have too many values.
 fn sentence(value: &Json) -> Option<String> {
     let text = |key: &str| value[key].as_str().unwrap_or_default();
     let number = |key: &str| value[key].as_u64().unwrap_or_default();
@@ -126,10 +126,10 @@ fn sentence(value: &Json) -> Option<String> {
     })
 }
 
-/// What a step without results has done; `None` for steps that list something.
+/// The outcome of a step without results; `None` for steps that list something.
 fn outcome(step: &str) -> Option<&'static str> {
     Some(match step {
-        // Servers do not answer these.
+        // Servers do not answer these steps.
         "send-node" | "set-public" | "press-cloth" | "choose" => "sent",
         "ping" | "logout" | "say" | "walk" | "release" | "set-state" | "leave" | "leave-game"
         | "play-markers" => "ok",

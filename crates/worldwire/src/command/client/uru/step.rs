@@ -13,8 +13,8 @@ use super::play_step::{PLAY_STEPS, PlayStep};
 use crate::command::uru::fields_of;
 use crate::output::Failure;
 
-/// Declares the steps, each with the word that starts it, its arguments as help shows them, and
-/// what it does. Words are parsed by the types of the variant's fields.
+/// Declares the steps, each with the word that starts it, its arguments as shown in the help, and a
+/// description. Words are parsed according to the types of the variant's fields.
 macro_rules! steps {
     (
         $Steps:ident in $LIST:ident $(, or $Other:ident($More:ident))?;
@@ -123,9 +123,9 @@ pub(super) enum Node {
     Made,
 }
 
-/// An object as named in a step: `NAME@SEQUENCE`, with the sequence number in hexadecimal, page flags
-/// after a slash if there are any, and the class after a colon, in hexadecimal, if it is not the
-/// usual one.
+/// An object as named in a step: `NAME@SEQUENCE`, with the sequence number in hexadecimal, then a
+/// slash and the page flags if there are any, then a colon and the class in hexadecimal if it is
+/// not the usual one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Thing {
     pub(super) name: String,
@@ -137,7 +137,7 @@ pub(super) struct Thing {
 /// The maximum delay before a waiting client prints an event.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// All steps: words, arguments as help shows them, and what they do.
+/// All steps: words, arguments as shown in the help, and descriptions.
 fn all() -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str)> {
     STEPS.iter().chain(PLAY_STEPS)
 }
@@ -193,12 +193,12 @@ impl Step {
     }
 }
 
-/// The words of a step that are not parsed yet.
+/// The words of a step that have not been parsed yet.
 pub(super) struct Words<'w>(&'w [String]);
 
 /// Why words cannot be a step's arguments.
 pub(super) enum Misfit {
-    /// There are too many or too few, or one is not among those that the help lists.
+    /// There are too many or too few words, or one is not among those listed in the help.
     Form,
     /// One word is invalid, for this reason.
     Word(String),
@@ -300,7 +300,7 @@ impl<T: Argument> Argument for Option<T> {
     }
 }
 
-/// A node, or a part of one, by its fields.
+/// A node, or part of one, given by its fields.
 impl Argument for Box<VaultNode<'static>> {
     fn take(words: &mut Words<'_>) -> Result<Self, Misfit> {
         let fields = fields_of(words.rest()?).map_err(|failure| match failure {

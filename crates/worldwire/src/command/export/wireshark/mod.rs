@@ -1,5 +1,5 @@
-//! `worldwire export wireshark`: dissectors in Lua, generated from the definitions that the
-//! program itself decodes with.
+//! `worldwire export wireshark`: dissectors in Lua, generated from the same definitions that the
+//! program itself uses for decoding.
 
 mod ki;
 mod lua;
@@ -13,24 +13,24 @@ use crate::definitions;
 use crate::output::{Failure, complain, counted, say, write_all};
 use lua::Lua;
 
-/// What all families share.
+/// The code that all families share.
 const RUNTIME: &str = include_str!("runtime.lua");
 const ENDING: &str = include_str!("ending.lua");
 
 /// A family's part of the dissector.
 struct Part {
-    /// The prefix of its fields in filters.
+    /// The prefix of the family's fields in filters.
     prefix: &'static str,
-    /// Its name in Wireshark's columns.
+    /// The family's name in Wireshark's columns.
     title: &'static str,
     /// A Lua list of `tcp` and `udp`.
     transports: &'static str,
-    /// Its definitions, as Lua.
+    /// The family's definitions, as Lua.
     tables: String,
-    /// The Lua code that reads its packets.
+    /// The Lua code that reads the family's packets.
     code: &'static str,
     messages: usize,
-    /// Messages with a part that is shown as bytes because only code describes it.
+    /// Messages with a part that is shown as bytes because only program code describes its layout.
     opaque: Vec<String>,
 }
 

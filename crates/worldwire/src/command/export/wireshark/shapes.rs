@@ -36,7 +36,7 @@ pub(super) fn layout_of(shape: &Shape, lua: &mut Lua) -> String {
 
 const OPAQUE: &str = "\"opaque\"";
 
-/// A layout. `before` are the fields before it, which a condition can name.
+/// A layout. `before` contains the fields that precede it, which a condition can name.
 fn layout(shape: &Shape, before: &[FieldInfo], lua: &mut Lua, depth: usize) -> (String, bool) {
     let nested = |shape: &Shape, lua: &mut Lua| layout(shape, &[], lua, depth + 1);
     let text = match shape {
@@ -73,7 +73,7 @@ fn layout(shape: &Shape, before: &[FieldInfo], lua: &mut Lua, depth: usize) -> (
         Shape::Record(fields) => {
             let (inner, whole) = list(&fields(), lua, depth + 1);
             let text = format!("{{ \"s\", {inner} }}");
-            // What follows an incomplete record cannot be found.
+            // The position of anything after an incomplete record is unknown.
             return if whole { (text, true) } else { (OPAQUE.to_owned(), false) };
         }
         Shape::Masked(bytes, fields) => {
@@ -87,7 +87,7 @@ fn layout(shape: &Shape, before: &[FieldInfo], lua: &mut Lua, depth: usize) -> (
             }
             format!("{{ \"m\", {bytes}, {{ {} }} }}", entries.join(", "))
         }
-        // The part's own length says where it ends, so its content can be opaque.
+        // The part's own length states where it ends, so its content can be opaque.
         Shape::Nested(count, unit, inner) => {
             let (inner, whole) = nested(inner, lua);
             return (format!("{{ \"n\", {count}, {unit}, {inner} }}"), whole);
@@ -107,12 +107,12 @@ fn layout(shape: &Shape, before: &[FieldInfo], lua: &mut Lua, depth: usize) -> (
     (text, true)
 }
 
-/// A layout around another; opaque if the end of the inner one cannot be found.
+/// A layout around another; opaque if the end of the inner layout cannot be found.
 fn inner_of(text: String, inner: &str, whole: bool) -> (String, bool) {
     if whole && inner != OPAQUE { (text, true) } else { (OPAQUE.to_owned(), false) }
 }
 
-/// What decides whether a field is present: the name of an earlier field, and a mask or `nil`.
+/// The condition under which a field is present: the name of an earlier field, and a mask or `nil`.
 fn test(condition: &str, before: &[FieldInfo]) -> Option<String> {
     let named = |name: &str| before.iter().find(|field| snake(field.name, "_") == name);
     if let Some(name) = condition.strip_suffix(".is_true()") {

@@ -8,7 +8,7 @@ use worldwire_ki::schema::classes::{Choices, Classes, Property, PropertyKind, Tu
 
 use crate::output::{Failure, printable};
 
-/// Refuses names that belong to no class or property: the filter would never find anything.
+/// Refuses names that do not belong to any class or property: the filter would never find anything.
 pub(super) fn check(filter: &Filter, classes: &Classes) -> Result<(), Failure> {
     let mut known: BTreeMap<&str, Vec<&Property>> = BTreeMap::new();
     for property in classes.all().iter().flat_map(|class| class.properties()) {
@@ -80,7 +80,7 @@ fn check_properties(filter: &Filter, known: &Known<'_>) -> Result<(), Failure> {
         Tuple::ALL.iter().flat_map(|tuple| tuple.names()).copied().collect();
     for path in filter.field_names() {
         for (depth, name) in path.into_iter().enumerate() {
-            // Our own names and fields that are not properties.
+            // Our own names, and fields that are not properties.
             let is_free = name.starts_with(['$', '0']);
             if is_free || known.contains_key(name) || (depth > 0 && parts.contains(name)) {
                 continue;
@@ -92,7 +92,7 @@ fn check_properties(filter: &Filter, known: &Known<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses option names that no property with that name has. If one of these properties holds text,
+/// Refuses option names that no property of that name has. If one of these properties holds text,
 /// any value is accepted.
 fn check_options(filter: &Filter, known: &Known<'_>) -> Result<(), Failure> {
     for (path, word) in filter.compared_words() {
@@ -112,7 +112,7 @@ fn check_options(filter: &Filter, known: &Known<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The options of a property that can have no other values or whose numbers have names.
+/// The options of a property that can have no other values, or whose numbers have names.
 fn choices(property: &Property) -> Option<&Choices> {
     let has_options = !matches!(
         property.kind(),

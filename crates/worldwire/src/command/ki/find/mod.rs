@@ -27,7 +27,7 @@ const FIELDS: &str = "fields";
 const KIND: &str = "class";
 /// The field with the class of an object.
 const TAG: &str = "$class";
-/// How many bytes of a file are examined to tell whether it is object XML.
+/// The number of bytes of a file that are examined to tell whether it is object XML.
 const LOOK: usize = 4096;
 /// The maximum number of characters of a value in text output.
 const MAX_SHOWN: usize = 200;
@@ -100,13 +100,13 @@ pub(super) fn run(arguments: &KiFind, common: &Common) -> Result<(), Failure> {
     })
 }
 
-/// What all threads need.
+/// The data that all threads share.
 struct Search<'s> {
     strict: ObjectCodec<'s>,
     /// For objects with unknown parts.
     lenient: ObjectCodec<'s>,
     filter: &'s Filter,
-    /// The properties that are shown: those that the filter asks for.
+    /// The properties to show: those that the filter mentions.
     shown: BTreeSet<&'s str>,
     is_json: bool,
     style: Style,
@@ -233,7 +233,7 @@ pub(super) fn objects<'b>(
     objects.into_iter().map(encoded).collect::<Result<_, _>>().map_err(|it| it.to_string())
 }
 
-/// Whether a text file may have objects in it.
+/// Whether a text file may contain objects.
 pub(super) fn is_xml(bytes: &[u8]) -> bool {
     const ROOT: &[u8] = b"<Objects";
     let head = bytes.get(..LOOK).unwrap_or(bytes);

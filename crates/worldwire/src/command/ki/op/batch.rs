@@ -30,10 +30,10 @@ pub(super) struct Counts {
     pub(super) done: u64,
     pub(super) passed: u64,
     pub(super) unchanged: u64,
-    /// How many results existed already.
+    /// The number of results that already existed.
     pub(super) existing: u64,
     pub(super) failed: u64,
-    /// How many bytes were written.
+    /// The number of bytes written.
     pub(super) bytes: u64,
 }
 
@@ -89,15 +89,15 @@ pub(super) struct Batch<'b> {
 enum Stored {
     Existing,
     Converted(Converted),
-    /// This many bytes were written, and whether they are complete.
+    /// The number of bytes written, and whether the result is complete.
     Written(u64, bool),
     /// No further output is possible.
     Over(Failure),
 }
 
 impl Batch<'_> {
-    /// Converts inputs on all threads, which also write the files. `name` gives the names of the
-    /// results; `is_wanted` says which inputs have a result. Returns the paths that were written.
+    /// Converts inputs on all threads, which also write the files. `name` returns the names of the
+    /// results; `is_wanted` states which inputs have a result. Returns the paths that were written.
     pub(super) fn run(
         &self,
         inputs: &[Input<'_>],

@@ -46,7 +46,7 @@ pub(super) fn run(arguments: &KiOpDecode, common: &Common) -> Result<(), Failure
         choices: &choices,
         form: arguments.to,
         ranges: arguments.bytes,
-        // String codes are located in text without colours.
+        // The lookup of string codes needs text without colours.
         colour: arguments.lang.is_empty() && common.colour(Some(&arguments.target)),
         quiet: common.quiet,
         limits: Limits { values_per_byte: arguments.values_per_byte, ..Limits::DEFAULT },
@@ -98,7 +98,8 @@ impl Work<'_> {
             return Ok(());
         }
         if self.arguments.to == KiObjectForm::Json && bytes.len() > LARGE {
-            // Standard output cannot be undone, so an object with an error writes nothing there.
+            // Standard output cannot be undone, so nothing is written there for an object with an
+            // error.
             if target.is_stdout() {
                 self.show.check(&bytes, options.clone()).map_err(|message| {
                     complain(&subject, &message);
@@ -217,8 +218,8 @@ impl Work<'_> {
         Ok((Cow::Owned(bytes), options))
     }
 
-    /// Whether a found file is skipped because it is not an object. Streams without a magic number
-    /// could be anything, so options about the stream format apply to all files.
+    /// Whether a file that was found is skipped because it is not an object. Streams without a
+    /// magic number could be anything, so if options specify a stream format, no file is skipped.
     fn passes(&self, input: &Input<'_>, bytes: &[u8]) -> bool {
         input.is_found && !bytes.starts_with(MAGIC) && self.show.choices.is_file()
     }
@@ -234,7 +235,7 @@ fn batch(inputs: &[Input<'_>]) -> usize {
     fits.count().max(1)
 }
 
-/// Writes large results. Its errors are not the object's fault.
+/// Writes large results. Its errors are not the fault of the object.
 struct Sink {
     output: Output,
     failure: Option<Failure>,

@@ -46,7 +46,7 @@ pub(in crate::command::ki) fn encoded_name(name: &Path) -> PathBuf {
     }
 }
 
-/// The name of an object, as in archives.
+/// The name of an object in the form used in archives.
 fn name_of(input: &Input<'_>) -> String {
     let name = encoded_name(&input.name);
     let parts = name.components().map(|part| part.as_os_str().to_string_lossy().into_owned());

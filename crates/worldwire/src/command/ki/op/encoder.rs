@@ -25,9 +25,9 @@ const MAX_TOLD: usize = 10;
 pub(in crate::command::ki) struct Encoder<'e> {
     classes: Option<&'e Classes>,
     choices: &'e Choices<'e>,
-    /// Fill in missing properties.
+    /// Whether to fill in missing properties.
     complete: bool,
-    /// Encode unchanged objects, too.
+    /// Whether to encode unchanged objects, too.
     all: bool,
 }
 
@@ -105,11 +105,11 @@ impl<'e> Encoder<'e> {
     }
 
     /// Determines what a file in a directory is. It may be anything, so only objects in the format
-    /// of `decode` are encoded, and other XML only if the command line says how. `name` is the
-    /// object's name.
+    /// of `decode` are encoded. Other XML is encoded only if the command line states how. `name` is
+    /// the object's name.
     ///
     /// # Errors
-    /// Those of [`Self::named`].
+    /// The errors of [`Self::named`].
     pub(in crate::command::ki) fn found(
         &self,
         subject: &str,
@@ -122,8 +122,8 @@ impl<'e> Encoder<'e> {
                 if let Some(stream) = &stream
                     && let Some(source) = self.unchanged(stream, object, name, |classes| {
                         let object = Object::parse_json(classes, object).ok()?;
-                        // Formatting, safe numbers and the order of properties do not matter: it is
-                        // the same object.
+                        // Formatting, safe numbers and the order of properties do not matter: the
+                        // object is the same.
                         let sorted = object.in_class_order(classes).ok();
                         let safe = [false, true].into_iter();
                         let texts =
@@ -235,7 +235,7 @@ impl<'e> Encoder<'e> {
     /// The bytes of an object in XML and their format.
     ///
     /// # Errors
-    /// Those of [`Self::named`].
+    /// The errors of [`Self::named`].
     pub(super) fn of_xml(
         &self,
         subject: &str,
@@ -260,7 +260,7 @@ impl<'e> Encoder<'e> {
         object.ok_or_else(|| format!("contains {count} objects, not one"))
     }
 
-    /// Encodes an object; returns the format, too. A bare object is written as the command line
+    /// Encodes an object and also returns the format. A bare object is written as the command line
     /// specifies; by default, as a file.
     fn write(
         &self,

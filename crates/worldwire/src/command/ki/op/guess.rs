@@ -122,12 +122,12 @@ impl Guess<'_> {
             if codec.decode_all(bytes, &mut object).is_err() {
                 continue;
             }
-            // Starts with the simplest combination; others with the same result add nothing.
+            // The simplest combination comes first; others with the same result add nothing.
             if !ways.iter().any(|way| way.object == object) {
                 ways.push(Way { options, object });
             }
         }
-        // Accidental matches are small.
+        // Accidental matches yield small objects.
         ways.sort_by_key(|way| core::cmp::Reverse(way.object.len()));
         ways
     }

@@ -16,12 +16,12 @@ use crate::input::map::{self, Bytes};
 use crate::input::{self, title};
 use crate::output::{Failure, complain, shown};
 
-/// A file to read and the name of its result below the output directory.
+/// A file to read, and the name of its result below the output directory.
 pub(crate) struct Input<'a> {
     place: Place<'a>,
     pub(crate) name: PathBuf,
-    /// Whether it was found in a directory or an archive. It is then skipped if it is not an
-    /// object.
+    /// Whether the file was found in a directory or an archive. If so, it is skipped unless it is
+    /// an object.
     pub(crate) is_found: bool,
 }
 
@@ -67,7 +67,7 @@ impl Input<'_> {
 
     /// The amount of work, as far as it is known without reading the file.
     pub(crate) fn size(&self) -> u64 {
-        /// The assumed size of a file, so that a thread takes many at a time.
+        /// The assumed size of a file, small enough that a thread takes many at a time.
         const OF_A_FILE: u64 = 4 << 10;
         match &self.place {
             Place::File(_) => OF_A_FILE,
@@ -76,7 +76,7 @@ impl Input<'_> {
         }
     }
 
-    /// The input's bytes; `None` for a file of an archive that is not downloaded yet.
+    /// The input's bytes; `None` for a file in an archive that has not been downloaded yet.
     pub(crate) fn read<'b>(
         &'b self,
         loader: &'b mut Loader<'_>,
@@ -85,7 +85,7 @@ impl Input<'_> {
     }
 
     /// Like `read`, but only if `is_wanted` accepts the first 4 KiB (fewer in shorter files);
-    /// otherwise `None`. Rejected files take no memory.
+    /// otherwise `None`. Rejected files do not take up memory.
     pub(crate) fn read_if<'b>(
         &'b self,
         loader: &'b mut Loader<'_>,
@@ -143,9 +143,9 @@ enum Part {
     Entry(usize, String),
 }
 
-/// Calls `act` with all inputs of the paths: files, all files in directories and archives, single
-/// files in archives, and files that match patterns. Files that were found keep their path relative
-/// to the directory that was named.
+/// Calls `act` with all inputs that the paths name: files, all files in directories and archives,
+/// single files in archives, and files that match patterns. Files that were found keep their path
+/// relative to the named directory.
 pub(crate) fn with<R>(
     paths: &[PathBuf],
     limits: &Limits,
@@ -283,9 +283,9 @@ pub(crate) fn matching(pattern: &Path) -> Result<Vec<PathBuf>, Failure> {
 /// The output path of an input: `None` if it has no result, or the reason why it cannot be written.
 pub(crate) type Target = Result<Option<PathBuf>, &'static str>;
 
-/// A separate output path for each input. If several inputs map to the same path, `is_wanted` says
-/// which of them have a result at all. Of several files with the same name in one archive, the
-/// first gets the path.
+/// A separate output path for each input. If several inputs map to the same path, `is_wanted`
+/// states which of them have a result at all. Of several files with the same name in one archive,
+/// the first is assigned the path.
 pub(crate) fn targets(
     inputs: &[Input<'_>],
     folder: &Path,
@@ -344,7 +344,8 @@ fn set(targets: &mut [Target], index: usize, to: Target) {
     }
 }
 
-/// Why the result of an archived file cannot have this name: it could lead outside the directory.
+/// The reason why the result of an archived file cannot have this name: the name could lead outside
+/// the directory.
 pub(crate) fn unsafe_name(input: &Input<'_>) -> Option<String> {
     match &input.place {
         Place::File(_) | Place::Held(_) => None,

@@ -20,16 +20,16 @@ pub(in crate::command::ki) struct Show<'s> {
     pub(in crate::command::ki) classes: &'s Classes,
     pub(in crate::command::ki) choices: &'s Choices<'s>,
     pub(in crate::command::ki) form: KiObjectForm,
-    /// In text, show the position of every value.
+    /// Whether to show the position of every value in text output.
     pub(in crate::command::ki) ranges: bool,
     pub(in crate::command::ki) colour: bool,
-    /// Suppress remarks.
+    /// Whether to suppress remarks.
     pub(in crate::command::ki) quiet: bool,
     pub(in crate::command::ki) limits: Limits,
     /// How numbers are written in JSON.
     pub(in crate::command::ki) style: Style,
-    /// Record a hash of the text, so that changes can be detected later. The output is then named
-    /// after the file.
+    /// Whether to record a hash of the text, so that changes can be detected later. The output is
+    /// then named after the file.
     pub(in crate::command::ki) seals: bool,
     /// The texts of codes. Text output shows them below the codes.
     pub(in crate::command::ki) locale: &'s Locale,
@@ -50,7 +50,7 @@ impl Show<'_> {
         name.into()
     }
 
-    /// The text of an object and whether it was decoded completely, or the error.
+    /// The text of an object and whether the object was decoded completely, or the error.
     pub(in crate::command::ki) fn form(
         &self,
         bytes: &[u8],
@@ -156,15 +156,15 @@ impl Show<'_> {
         writeln!(out, ",\"stream\":{}}}", stream.to_json()).map_err(failed)
     }
 
-    /// Whether all of an object can be read.
+    /// Whether an object can be read completely.
     pub(super) fn check(&self, bytes: &[u8], options: ObjectOptions) -> Result<(), String> {
         let codec = ObjectCodec::new(self.classes, options);
         let decoded = codec.decode_all_within(bytes, &self.limits, &mut ());
         decoded.map(drop).map_err(|error| explained(error).to_string())
     }
 
-    /// Writes the bare object while it is read; returns whether it has integers that doubles cannot
-    /// hold.
+    /// Writes the bare object while it is read; returns whether it contains integers that a double
+    /// cannot represent.
     fn object(
         &self,
         codec: &ObjectCodec<'_>,

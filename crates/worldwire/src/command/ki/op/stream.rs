@@ -16,7 +16,7 @@ use crate::input;
 use crate::output::Failure;
 use crate::report;
 
-/// An integer that a double cannot hold. Programs that parse numbers as doubles change it.
+/// An integer that a double cannot represent. Programs that parse numbers as doubles change it.
 const CANARY: u64 = (1 << 53) + 1;
 /// Delimiters of the comment that records the stream format of an object in XML.
 const MARK: (&str, &str) = ("<!-- worldwire ", " -->");
@@ -28,7 +28,7 @@ const MARK: (&str, &str) = ("<!-- worldwire ", " -->");
 pub(super) struct Stream {
     /// Whether the stream follows `BINd`.
     bind: bool,
-    /// Whether the stream is deep. The default is the form that files have.
+    /// Whether the stream is deep. The default is the form used in files.
     deep: Option<bool>,
     /// Whether the stream begins with its flags.
     stateful: bool,
@@ -41,7 +41,8 @@ pub(super) struct Stream {
     /// Whether the object is compressed and whether its envelope is.
     compressed: bool,
     packed: bool,
-    /// [`CANARY`], stored beside integers that a double cannot hold: if it is intact, so are they.
+    /// [`CANARY`], stored beside integers that a double cannot represent: if it is intact, so are
+    /// they.
     #[serde(skip_serializing_if = "Option::is_none")]
     exact: Option<Number>,
     /// A hash of the bytes that the object was read from.
@@ -82,7 +83,7 @@ impl Stream {
         }
     }
 
-    /// Records that the text contains integers that a double cannot hold.
+    /// Records that the text contains integers that a double cannot represent.
     pub(super) fn watch(&mut self) {
         self.exact = Some(CANARY.into());
     }
@@ -136,7 +137,7 @@ impl Stream {
         format!("{}{said}{}\n", MARK.0, MARK.1)
     }
 
-    /// The contents of the comment before the XML, and the XML after it. `None` without such a
+    /// The contents of the comment before the XML, and the XML after it. `None` if there is no such
     /// comment.
     pub(super) fn of_mark(text: &str) -> Option<(Result<Self, String>, &str)> {
         let rest = text.strip_prefix('\u{feff}').unwrap_or(text).trim_start();
@@ -160,8 +161,8 @@ impl Stream {
             self.deep = Some(*deep);
         }
         if let Some(flags) = *flags {
-            // Add compression if the flags ask for it. Write flags before a bare stream only if
-            // the flags say so.
+            // Add compression if the flags require it. Write flags before a bare stream only if the
+            // flags themselves require that.
             let adds = |bit| flags & bit != 0 && self.flags & bit == 0;
             self.compressed |= adds(ZLIB);
             if !self.bind {
@@ -187,7 +188,8 @@ impl Stream {
             magic: self.bind,
             core: self.core.then(|| Arc::clone(choices.hints.core())),
             skip_deprecated: self.skip_deprecated,
-            // A recorded mask must not drop anything; one from the command line selects.
+            // A recorded mask must not drop any properties; one from the command line selects
+            // properties.
             masked: choices.arguments.mask.is_some(),
             lenient: self.lenient,
             null_root: true,
@@ -269,7 +271,7 @@ impl<'c> Choices<'c> {
         self.form.is_none() && !self.is_file() && !(*shallow || *envelope || *core)
     }
 
-    /// Reports which hints the type list makes useless.
+    /// Reports which hints are useless because of the type list.
     pub(in crate::command::ki) fn check(&self, classes: &Classes, common: &Common) {
         tell_unknown(&self.hints, classes, common);
     }
@@ -279,8 +281,7 @@ impl<'c> Choices<'c> {
         self.options(bytes.starts_with(MAGIC))
     }
 
-    /// Whether objects are written as files, which is the case unless an option is invalid for
-    /// files.
+    /// Whether objects are written as files: always, unless an option is invalid for files.
     pub(in crate::command::ki) fn is_file(&self) -> bool {
         let KiStream { deep, shallow, flags, mask, envelope, core, .. } = self.arguments;
         !(*deep || *shallow || *envelope || *core || flags.is_some() || mask.is_some())

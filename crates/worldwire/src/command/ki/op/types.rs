@@ -111,7 +111,7 @@ fn search(word: &str) -> Result<Fits, Failure> {
     }))
 }
 
-/// How many objects of each class there are, by hash, and how many files could not be read.
+/// The number of objects of each class, by hash, and the number of files that could not be read.
 fn count(
     classes: &Classes,
     paths: &[PathBuf],

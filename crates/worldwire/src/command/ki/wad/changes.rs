@@ -31,7 +31,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// The symbol for it, as in `diff`.
+    /// The symbol for the change, as in `diff`.
     pub(super) fn sign(self) -> char {
         match self {
             Self::Added => '+',
@@ -49,7 +49,7 @@ enum Verdict {
     Same,
     /// A new file with this name.
     New(String, Content<'static>),
-    /// The file is invalid. Without a text, the problem has been reported.
+    /// The file is invalid. If the text is empty, the problem has already been reported.
     Failed(String),
 }
 
@@ -61,8 +61,8 @@ pub(super) struct NewFiles<'f> {
 }
 
 impl NewFiles<'_> {
-    /// The files that the archive lacks or has with different content. Objects in text form are
-    /// converted back to binary.
+    /// The files that are missing from the archive or have different content there. Objects in text
+    /// form are converted back to binary.
     pub(super) fn read(
         &self,
         archive: &Archive<'_>,
@@ -116,7 +116,7 @@ fn changed(
                 failed = true;
                 let is_untyped = text == NO_TYPES;
                 untyped += usize::from(is_untyped);
-                // One line for all objects: they lack the same thing.
+                // One line for all objects, because the type lists are missing for all of them.
                 if is_untyped && untyped == 1 {
                     complain(&path.to_string_lossy(), &format!("{text}; --text keeps it as text"));
                 } else if !text.is_empty() && !is_untyped {
@@ -137,7 +137,7 @@ fn changed(
         let more = counted(untyped - 1, "more object");
         complain("ki wad", &format!("{more} cannot be encoded either"));
     }
-    // An archive that lacks a user's change is worse than none.
+    // An archive without one of the user's changes is worse than no archive.
     if failed { Err(Failure::Input) } else { Ok(new) }
 }
 
@@ -145,7 +145,7 @@ struct Look<'l, 'd> {
     archive: &'l Archive<'d>,
     entries: HashMap<&'l [u8], &'l Entry<'d>>,
     encoder: &'l Encoder<'l>,
-    /// Which files are text, whatever they contain.
+    /// The files to treat as text, whatever they contain.
     texts: &'l Patterns<'l>,
 }
 
@@ -197,13 +197,13 @@ impl Look<'_, '_> {
             {
                 return Verdict::Same;
             }
-            // The archive does not have this file.
+            // The archive does not contain this file.
             Ok(Found::Unchanged(_)) => match self.encoder.named(&subject, text) {
                 Ok(bytes) => (own, Some(bytes)),
                 Err(error) => return Verdict::Failed(error),
             },
             Ok(Found::Object(bytes)) => (own, Some(bytes)),
-            // A file that `extract` gave this name belongs to that object even after editing; XML
+            // A file that `extract` named this way belongs to that object even after editing; XML
             // without its first line is still an object.
             Ok(Found::Other)
                 if entry.is_some_and(|entry| self.is_meant(entry, name, text, loader)) =>
@@ -243,7 +243,8 @@ impl Look<'_, '_> {
         }
     }
 
-    /// Whether an entry is text, even if it is an object in text form. It stays text.
+    /// Whether an entry is text, even if it is an object in text form. In that case, its
+    /// replacement stays text, too.
     fn is_text(&self, entry: &Entry<'_>, loader: &mut Loader<'_>) -> bool {
         let is_text = |head: &[u8]| !head.is_empty() && !head.starts_with(MAGIC);
         matches!(loader.read_if(self.archive, entry, is_text), Ok(Some(_)))

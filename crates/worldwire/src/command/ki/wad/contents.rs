@@ -117,7 +117,7 @@ pub(super) fn files(
     Ok(found)
 }
 
-/// Adds new entries. Names that conflict with others on extraction are refused.
+/// Adds new entries. Names that would conflict with others on extraction are refused.
 pub(super) fn add<'d>(
     new: BTreeMap<String, Content<'d>>,
     contents: &mut Contents<'d>,

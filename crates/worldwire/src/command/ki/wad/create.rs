@@ -31,7 +31,7 @@ const COPIED: u64 = 8 << 20;
 /// one.
 const WINDOW_BYTES: u64 = 64 << 20;
 
-/// An archive without files. A new archive is an update of this one.
+/// An archive without files. Creating an archive means updating this one.
 const EMPTY: &[u8] = b"KIWAD\x01\0\0\0\0\0\0\0";
 
 pub(super) fn create(
@@ -83,7 +83,7 @@ pub(super) fn write(
     work.check_size(plan.table_size(), &contents)?;
     let mut output = SeekableOutput::open(target)?;
     output.skip(plan.table_size())?;
-    // One window is written while the next one is compressed; no third one is queued.
+    // One window is written while the next one is compressed; a third is never queued.
     let (sender, receiver) = sync_channel(0);
     let (packed, written) = thread::scope(|scope| {
         let writer = scope.spawn(move || write_windows(plan, output, &receiver));

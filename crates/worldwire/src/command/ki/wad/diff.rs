@@ -38,8 +38,8 @@ struct Finding {
 pub(in crate::command) struct Form<'f> {
     pub(in crate::command) json: bool,
     pub(in crate::command) colour: bool,
-    /// Compares files that changed and appends what it finds: lines of text, or the members of an
-    /// open JSON object.
+    /// Compares changed files and appends the differences: lines of text, or the members of an open
+    /// JSON object.
     pub(in crate::command) objects: Option<&'f CompareObjects<'f>>,
 }
 

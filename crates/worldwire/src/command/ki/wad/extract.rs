@@ -30,10 +30,10 @@ const MAX_OCCUPIED: usize = 10;
 pub(super) struct How<'h> {
     pub(super) folder: &'h Path,
     pub(super) force: bool,
-    /// Skip files that already exist.
+    /// Whether to skip files that already exist.
     pub(super) skip_existing: bool,
     pub(super) allow_overlaps: bool,
-    /// Refuse names that only Windows forbids.
+    /// Whether to refuse names that only Windows forbids.
     pub(super) portable: bool,
     /// How to decode game objects, if requested.
     pub(super) show: Option<&'h Show<'h>>,
@@ -43,9 +43,9 @@ pub(super) struct How<'h> {
 enum Fault {
     /// The file cannot be written, because of the archive or because of a conflicting name.
     File(String),
-    /// A file with its name exists.
+    /// A file with this name already exists.
     Exists(String),
-    /// The system does not allow its name.
+    /// The system does not allow the file's name.
     Name(String),
     /// No file can be written: the disk is full, or the directory is read-only.
     Output(String),
@@ -131,7 +131,7 @@ pub(super) fn run(
     }
     match problems {
         0 => Ok(()),
-        // The exit code is the one for a single existing file.
+        // The exit code is the same as for a single existing file.
         _ if problems == occupied && files + existing == 0 => {
             let folder = shown(how.folder);
             Err(Failure::Run(format!("{folder}: nothing was extracted: all files already exist")))
@@ -266,8 +266,8 @@ impl Work<'_> {
             Err(error) => return Outcome::Failed(Fault::File(super::explained(error))),
         };
         let written = match self.how.show {
-            // Streams without a magic number could be anything, so options about the stream format
-            // apply to all files.
+            // Streams without a magic number could be anything, so if options specify a stream
+            // format, they apply to all files.
             Some(show) if file.starts_with(MAGIC) || !show.choices.is_file() => {
                 self.decoded(show, name, file, last).map(|bytes| (bytes, true))
             }

@@ -48,7 +48,7 @@ pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
             show::test(&archives, &chosen, *json, *refuse_overlaps, reading, common)
         }
         KiWad::Extract(arguments) => {
-            // A user who means standard output would get a directory with this name.
+            // A user who means standard output would end up with a directory named `-`.
             if arguments.folder == Path::new("-") {
                 let help = "to write to standard output, use `ki wad cat`; for a directory named -, write ./-";
                 return Err(Failure::Run(format!("-C: - is not a directory; {help}")));
@@ -229,7 +229,7 @@ fn bad(path: &Path, error: &Error) -> Failure {
     Failure::Input
 }
 
-/// What is wrong with an entry and what may help.
+/// Describes the problem with an entry, and what may help.
 pub(super) fn explained(error: Error) -> String {
     match error.kind() {
         ErrorKind::Limit { name: "inflated bytes", .. } => {
@@ -300,7 +300,7 @@ fn overlaps<'a, 'd>(
     told.collect()
 }
 
-/// Refuses an archive with overlaps and says what else can be done.
+/// Refuses an archive with overlaps, and names the alternatives.
 fn refuse_overlaps(path: &Path, archive: &Archive<'_>, hint: &str) -> Result<(), Failure> {
     let overlaps = archive.overlaps();
     let Some((_, first)) = overlaps.first() else { return Ok(()) };

@@ -20,7 +20,7 @@ const MAX_SHOWN: usize = 200;
 pub(super) enum Fault<'a> {
     /// The name could lead outside the directory.
     Unsafe(PathError),
-    /// An earlier file has the name.
+    /// An earlier file has the same name.
     Twice,
     /// An earlier file's name differs only in case, and some file systems ignore case.
     Case(&'a str),
@@ -56,7 +56,7 @@ impl fmt::Display for Fault<'_> {
 }
 
 /// The name under which each entry is written, or the reason why it is refused. If several entries
-/// would get the same path, the first one is written.
+/// have the same path, the first one is written.
 pub(super) fn judge<'a>(
     chosen: &[&'a wad::Entry<'_>],
     rules: PathRules,
@@ -94,7 +94,7 @@ pub(super) fn path<'a>(entry: &'a wad::Entry<'_>) -> Option<&'a str> {
     SafePath::parse(&entry.name, PathRules::default()).map(SafePath::as_str).ok()
 }
 
-/// The rules for names in a run and reports of names that only Windows forbids.
+/// The rules for names in a run, and reports of names that only Windows forbids.
 pub(super) struct PathCheck {
     rules: PathRules,
     windows_errors: usize,
@@ -124,7 +124,7 @@ impl PathCheck {
         }
     }
 
-    /// Reports how many more such names there were.
+    /// Reports the number of further names of this kind.
     pub(super) fn finish(&self, title: &str, common: &Common) {
         if let Some(more) =
             self.windows_errors.checked_sub(MAX_WINDOWS_ERRORS).filter(|more| *more > 0)
@@ -181,14 +181,14 @@ pub(in crate::command::ki) fn taken<'a>(names: impl Iterator<Item = &'a str>) ->
     taken
 }
 
-/// `a`, `a/b` for `a/b/c`. Names with more parents than this returns cannot be extracted; see
-/// [`SafePath`].
+/// The parents of a name: `a` and `a/b` for `a/b/c`. Names with more parents than this function
+/// returns cannot be extracted; see [`SafePath`].
 pub(super) fn parents(name: &str) -> impl Iterator<Item = &str> {
     name.match_indices('/').take(MAX_PARENTS).filter_map(|(at, _)| name.get(..at))
 }
 
-/// A file name as quoted in another file's message: if it is long, only its end. One name can
-/// appear in the messages of all other files.
+/// A file name, shortened to its end if it is long, to be quoted in another file's message. One
+/// name can appear in the messages of all other files.
 pub(super) fn brief(name: &str) -> Cow<'_, str> {
     match name.char_indices().nth_back(MAX_SHOWN) {
         Some((start, _)) => Cow::Owned(format!("...{}", name.get(start..).unwrap_or_default())),
@@ -211,7 +211,7 @@ mod tests {
         assert!(!fits(&["a"], &["a/b"]));
         assert!(!fits(&["A/b"], &["a"]));
         assert!(!fits(&[], &["File", "file/x"]));
-        // The conflict existed before.
+        // This conflict already existed.
         assert!(fits(&["a", "A", "A/x"], &["b"]));
         assert!(fits(&["a", "A"], &["A"]));
     }

@@ -9,7 +9,8 @@ use crate::command::ki::found::has_ending;
 use crate::command::ki::inside::meant;
 use crate::output::{Failure, complain, printable};
 
-/// The maximum number of patterns to explain: each explanation examines all names.
+/// The maximum number of patterns for which an explanation is given, since each explanation
+/// examines all names.
 const MAX_EXPLAINED: usize = 100;
 
 /// Patterns that must each match something. globset compiles all of them into one automaton, so
@@ -50,8 +51,8 @@ impl<'p> Patterns<'p> {
         self.names.contains(name) || self.set.is_match(name)
     }
 
-    /// The items whose names match any pattern. A pattern that matches no name at all is an error:
-    /// it was meant to do something.
+    /// The items whose names match any pattern. A pattern that does not match any name is an error,
+    /// because the user expected it to match.
     pub(super) fn choose<T>(
         &self,
         all: impl Iterator<Item = T> + Clone,
@@ -90,7 +91,7 @@ impl<'p> Patterns<'p> {
     }
 }
 
-/// What may have been meant by a pattern that matches nothing.
+/// Suggests what was meant by a pattern that matches nothing.
 fn hint(text: &str, names: &[String]) -> String {
     if text.is_empty() {
         return String::new();

@@ -75,7 +75,7 @@ fn listed(table: &Table<'_>, chosen: &[&Entry<'_>], title: Option<&str>, json: b
     out
 }
 
-/// The flags by name and unnamed ones as a number.
+/// The flags by name, and unnamed flags as a number.
 fn flags(table: &Table<'_>) -> Vec<String> {
     let (names, rest) = FLAGS.flags(u64::from(table.flags));
     let rest = Some(rest).filter(|rest| *rest != 0).map(|rest| format!("0x{rest:x}"));

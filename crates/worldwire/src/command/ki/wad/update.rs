@@ -18,9 +18,9 @@ use crate::output::{Failure, complain, counted, print, printable, say, spent};
 /// The changes to the archive.
 pub(super) struct How<'h> {
     pub(super) remove: &'h [String],
-    /// Give files that share data a copy each.
+    /// Whether to give each file that shares data its own copy.
     pub(super) allow_overlaps: bool,
-    /// Copy files whose data does not match their CRC.
+    /// Whether to copy files whose data does not match their CRC.
     pub(super) allow_damaged: bool,
     pub(super) packing: &'h KiWadPacking,
     pub(super) target: &'h KiWadTarget,
@@ -99,7 +99,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// What is wrong with the data of entries that are copied.
+/// Describes the problems with the data of copied entries.
 fn damaged(
     archive: &Archive<'_>,
     contents: &Contents<'_>,

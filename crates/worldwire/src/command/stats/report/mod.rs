@@ -20,9 +20,9 @@ use plots::Series;
 
 /// The maximum number of rows about names and reply times.
 const MAX_ROWS: usize = 25;
-/// The number of names with their own colour.
+/// The number of names that have their own colour.
 const COLOURS: usize = 6;
-/// The number of conversations on the time line.
+/// The number of conversations on the timeline.
 const LANES: usize = 40;
 
 /// Writes the report. `files` are the names of the captures.
@@ -333,7 +333,7 @@ fn grouped(number: u64) -> String {
     text
 }
 
-/// A number in few characters.
+/// A number, shortened to a few characters.
 fn short(number: u64) -> String {
     match number {
         0..10_000 => number.to_string(),
@@ -373,7 +373,7 @@ fn duration(duration: Duration) -> String {
     }
 }
 
-/// Date and time to the second.
+/// The date and time, to the second.
 fn utc(time: Time) -> String {
     // Every time in a capture is representable.
     let moment = Timestamp::from_nanosecond(time.0.into()).unwrap_or_default();

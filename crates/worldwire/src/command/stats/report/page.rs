@@ -14,7 +14,7 @@ pub(super) struct Page {
 impl Page {
     pub(super) fn new(files: &[String]) -> Self {
         let title = escaped(&files.join(", "));
-        // Nothing may be loaded, and nothing may run, whatever a captured name contains.
+        // The page must not load or run anything, whatever a captured name contains.
         let policy = "default-src 'none'; style-src 'unsafe-inline'";
         let out = format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -96,7 +96,7 @@ impl Page {
 const MAX_TEXT: usize = 400;
 
 /// Text for HTML, also in attributes. Control characters and characters that change the direction
-/// of text are shown as escapes. Long texts are cut.
+/// of text are shown as escapes. Long texts are truncated.
 pub(super) fn escaped(text: &str) -> String {
     let (text, ellipsis) = match text.char_indices().nth(MAX_TEXT) {
         Some((end, _)) => (text.get(..end).unwrap_or_default(), "…"),

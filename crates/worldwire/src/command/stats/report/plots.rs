@@ -9,7 +9,7 @@ use super::page::escaped;
 use super::{duration, grouped, short};
 use crate::command::stats::details::ConversationRow;
 
-/// Counts with a name and a colour, which a CSS class defines.
+/// Counts with a name, and with a colour that a CSS class defines.
 pub(super) struct Series {
     pub(super) name: String,
     pub(super) class: &'static str,
@@ -23,7 +23,7 @@ const LEFT: f64 = 56.0;
 const RIGHT: f64 = 8.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 26.0;
-/// The height of a conversation on the time line.
+/// The height of a conversation on the timeline.
 const LANE: f64 = 14.0;
 
 /// Stacked bars over time.
@@ -180,7 +180,7 @@ pub(super) fn bar(parts: &[(&str, u64)], most: u64) -> String {
     svg
 }
 
-/// Median, 95 % and longest on a logarithmic scale.
+/// The median, the 95th percentile and the maximum on a logarithmic scale.
 pub(super) fn range(three: [Duration; 3], (least, most): (Duration, Duration)) -> String {
     let log = |time: Duration| time.as_secs_f64().max(1e-6).log10();
     let (low, high) = (log(least) - 0.1, log(most) + 0.1);

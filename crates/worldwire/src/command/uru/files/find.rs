@@ -1,4 +1,4 @@
-//! The files in the folder of a game client and the sounds that its pages name.
+//! The files in a game client's folder, and the sounds named in its pages.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
@@ -13,15 +13,15 @@ use crate::output::{Failure, shown, unfinished};
 #[derive(Clone, Debug)]
 pub(super) struct ClientFile {
     pub(super) path: PathBuf,
-    /// Its own name, without folders.
+    /// The file's own name, without folders.
     pub(super) file_name: String,
-    /// Its name in manifests: relative to the folder, with backslashes.
+    /// The file's name in manifests: relative to the folder, with backslashes.
     pub(super) client_name: String,
 }
 
 /// The maximum depth of folders; a client's are never deeper.
 const DEEPEST: usize = 16;
-/// The maximum number of files. The game has some ten thousand.
+/// The maximum number of files. The game has about ten thousand.
 const MAX_FILES: usize = 200_000;
 /// The maximum number of folders that an error suggests.
 const MAX_NAMED: usize = 3;
@@ -72,14 +72,14 @@ fn clients_near(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The entries of a folder; none, if it cannot be read.
+/// The entries of a folder; none if it cannot be read.
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
 /// All files below a folder, by their names in manifests in lower case. Symbolic links are
 /// followed, but every folder is read only once, however many links lead to it. Each link that
-/// leads out of the folder is reported, because clients can download what it leads to.
+/// leads out of the folder is reported, because clients can download the files at its target.
 pub(super) fn files_of(
     folder: &Path,
     common: &Common,

@@ -1,7 +1,7 @@
 //! The files that imports have stored in a shard's data directory, and the list of these files.
 //!
-//! The list has the format of `md5sum`: a digest and a path in each line. With it, an import removes
-//! files that the client no longer has, but nothing that an operator stored or changed.
+//! The list is in the format of `md5sum`: a digest and a path on each line. It lets an import
+//! remove files that the client no longer has, but nothing that an operator stored or changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
@@ -33,7 +33,7 @@ pub(super) struct Imported {
     kept: BTreeSet<String>,
 }
 
-/// What became of the files that the client no longer has.
+/// What was done with the files that the client no longer has.
 #[derive(Debug, Default)]
 pub(super) struct Swept {
     /// The number of files that were removed.
@@ -53,7 +53,7 @@ impl Imported {
         Ok(Self { data, list: None, has_list, old, new, kept })
     }
 
-    /// Whether there was an import, but no list of its files.
+    /// Whether there was an import that left no list of its files.
     pub(super) fn is_unlisted(&self) -> bool {
         !self.has_list && self.data.join("files").join("External.mfs").exists()
     }
@@ -72,7 +72,7 @@ impl Imported {
         self.kept.insert(path.to_owned());
     }
 
-    /// Removes the unchanged files of earlier imports that were neither stored nor kept and writes
+    /// Removes the unchanged files of earlier imports that were neither stored nor kept, and writes
     /// the new list.
     pub(super) fn finish(mut self) -> Result<Swept, Failure> {
         let mut swept = Swept::default();
@@ -151,8 +151,8 @@ impl Swept {
 mod tests {
     use super::*;
 
-    /// Imports files with these names and contents and returns how many others were removed and
-    /// kept.
+    /// Imports files with these names and contents, and returns the numbers of others that were
+    /// removed and kept.
     fn import(data: &Path, files: &[(&str, &str)]) -> (usize, usize) {
         let mut imported = Imported::read(data).unwrap();
         for (name, content) in files {
@@ -172,7 +172,7 @@ mod tests {
         fs::write(data.join("ages/c"), "changed").unwrap();
         assert_eq!(import(data, &[("ages/a", "1")]), (1, 1));
         assert!(exist("ages/a") && !exist("ages/b") && exist("ages/c") && exist("ages/own"));
-        // A changed file is the operator's from now on.
+        // From now on, a changed file belongs to the operator.
         assert_eq!(import(data, &[("ages/d", "5")]), (1, 0));
         assert!(exist("ages/c") && exist("ages/own") && exist("ages/d") && !exist("ages/a"));
         assert_eq!(
