@@ -43,7 +43,7 @@ pub fn reader(data: &[u8]) {
             Ok(None) => break,
             Err(error) => {
                 assert!(!error.to_string().contains('\n'), "more than one line: {error}");
-                assert!(matches!(capture.next(), Ok(None)), "not at its end after an error");
+                assert!(matches!(capture.next(), Ok(None)), "the capture continues after an error");
                 break;
             }
         }
@@ -77,7 +77,7 @@ pub fn reassembly(data: &[u8]) {
             offset: 0,
         };
         conversations.push(&packet, &mut |event| watch.event(event));
-        assert!(conversations.held_bytes() <= SMALL.streams_bytes, "too much is held back");
+        assert!(conversations.held_bytes() <= SMALL.streams_bytes, "too many bytes are held back");
     }
     conversations.finish(&mut |event| watch.event(event));
     watch.end(&conversations);
@@ -117,7 +117,7 @@ impl Watch {
             let Some(streams) = self.open.get_mut(&event.conversation) else {
                 panic!("conversation {} is not open", event.conversation);
             };
-            assert_eq!(streams[side.index()], offset, "a gap, or reported twice");
+            assert_eq!(streams[side.index()], offset, "bytes were skipped or reported twice");
             assert!(length > 0, "an empty event");
             streams[side.index()] += length;
         };

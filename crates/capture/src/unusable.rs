@@ -31,10 +31,10 @@ pub enum Unusable {
     #[error("with an invalid header")]
     Broken,
     /// The capture truncated the packet inside a header.
-    #[error("truncated inside a header by the capture")]
+    #[error("cut off inside a header by the capture")]
     Cut,
     /// A fragment of an incomplete packet.
-    #[error("from an incomplete fragmented packet")]
+    #[error("belonging to an incomplete fragmented packet")]
     Fragment,
 }
 

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// assert_eq!(path.below("root".as_ref()), std::path::Path::new("root/ObjectData/Hat.xml"));
 ///
 /// let error = SafePath::parse(b"../../.bashrc", PathRules::default()).unwrap_err();
-/// assert_eq!(error.to_string(), "contains the part `..`");
+/// assert_eq!(error.to_string(), "contains a `..` component");
 /// # Ok::<(), worldwire_core::path::PathError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,10 +62,10 @@ pub enum PathError {
     #[error("is not UTF-8")]
     Encoding,
     /// The name is empty, begins or ends with a separator, or has two in a row.
-    #[error("is absolute or has an empty part")]
+    #[error("is absolute or has an empty component")]
     EmptyPart,
     /// `.` or `..`.
-    #[error("contains the part `{0}`")]
+    #[error("contains a `{0}` component")]
     DotPart(&'static str),
     /// A part begins with a dot, where that is not allowed.
     #[error("names a hidden file")]
@@ -83,15 +83,15 @@ pub enum PathError {
     #[error("contains `{0}`, which Windows does not allow")]
     Reserved(char),
     /// A part ends with a dot or a space, which Windows removes.
-    #[error("has a part that ends with a dot or a space, which Windows removes")]
+    #[error("has a component that ends with a dot or a space, which Windows removes")]
     TrailingDotOrSpace,
     /// A part is the name of a device on Windows, whatever its extension.
     #[error("contains the name of a Windows device")]
     Device,
     /// Too long for file systems.
     #[error(
-        "has more than {MAX_BYTES} bytes, more than {MAX_PARTS} parts, or a part of more than \
-         {MAX_PART_BYTES} bytes"
+        "has more than {MAX_BYTES} bytes, more than {MAX_PARTS} components, or a component of \
+         more than {MAX_PART_BYTES} bytes"
     )]
     Length,
 }

@@ -129,7 +129,7 @@ impl Line<'_> {
         let family = match self.members.get("family") {
             Some(Json::String(family)) => families.named(family),
             Some(other) => Err(expected("the name of a family", other)),
-            None => Err(Error::invalid("the line lacks the name of its family")),
+            None => Err(Error::invalid("the line does not name a family")),
         };
         family.map_err(|error| error.inside("family"))
     }

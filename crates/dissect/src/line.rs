@@ -68,6 +68,6 @@ impl<'l> Line<'l> {
     /// The error for a name that does not look like a message of the line's family.
     #[must_use]
     pub fn no_message(&self) -> Error {
-        Error::invalid(format!("no codec encodes messages called `{}`", self.name))
+        Error::invalid(format!("no codec can encode the message `{}`", self.name))
     }
 }

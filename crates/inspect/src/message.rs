@@ -59,7 +59,7 @@ pub(crate) fn message(state: &State, number: usize) -> Result<Arc<str>, Refusal>
     }
     let row = *state.index().row(number).ok_or_else(|| {
         let count = state.index().len();
-        Refusal::missing(format!("no row {number}; there are {count}, counted from 0"))
+        Refusal::missing(format!("there is no row {number}; the {count} rows are numbered from 0"))
     })?;
     // A message that had to wait for a fact may now be reported earlier, with another packet.
     let found = find(state, &row, number, true).or_else(|| find(state, &row, number, false));

@@ -32,7 +32,7 @@ pub struct Word {
 /// The form that a word must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordKind {
-    /// Any text without quotes and control characters.
+    /// Any text without quotes or control characters.
     Text,
     /// A whole number.
     Number,
@@ -203,7 +203,7 @@ impl Word {
             WordKind::Text => {
                 let is_forbidden = |c: char| c.is_control() || c == '"';
                 let plain = !found.is_empty() && !found.contains(is_forbidden);
-                (plain, "text without quotes and control characters")
+                (plain, "text without quotes or control characters")
             }
             WordKind::Number => (digits(found), "a number"),
             WordKind::Port => (found.parse::<u16>().is_ok_and(|port| port > 0), "a port"),

@@ -44,7 +44,7 @@ fn wanted(protocols: &Protocols, selection: &[String]) -> Result<HashSet<(u8, u8
         wanted.extend(protocols.message_named(name).map(|m| (m.service, m.order)));
         let empty = protocols.services_named(name).next().is_some();
         if wanted.len() == before && !empty && protocols.message_named(name).is_none() {
-            let error = Error::value("a service or message of the definitions", quoted(name));
+            let error = Error::value("a service or message in the definitions", quoted(name));
             return Err(crate::suggest(error, protocols.suggest(name)));
         }
     }

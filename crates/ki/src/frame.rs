@@ -147,7 +147,7 @@ impl FrameHead {
 fn no_magic<'n, T: Trace<'n>>(reader: &Reader<'_, T>) -> Error {
     let found = reader.rest().get(..2).unwrap_or_else(|| reader.rest());
     let found = found.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
-    reader.place_error(Error::malformed("a frame, which begins with 0d f0", found))
+    reader.place_error(Error::malformed("the start of a frame, 0d f0", found))
 }
 
 /// A frame.

@@ -21,7 +21,7 @@ pub fn proxy_header(data: &[u8]) {
         let bytes = data.get(..read).unwrap_or_default();
         match parse(bytes) {
             Ok(Header::Needs(count)) => {
-                assert!(count > 0, "asks for nothing");
+                assert!(count > 0, "asks for 0 bytes");
                 assert!(read + count <= MAX_HEADER, "asks for {} bytes", read + count);
                 steps += 1;
                 assert!(steps <= 64, "asks {steps} times");

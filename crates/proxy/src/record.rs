@@ -120,7 +120,7 @@ fn complete_bytes(file: &mut (impl Read + Seek), length: u64) -> io::Result<u64>
         });
         let is_ours = kind == SECTION && head.ends_with(&LITTLE_ENDIAN);
         if (complete == 0 || kind == SECTION) && !is_ours {
-            let problem = "the file exists and is not a pcapng capture in little-endian byte order";
+            let problem = "the file exists, but is not a little-endian pcapng capture";
             return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
         }
         let bytes = u64::from(bytes);
@@ -131,7 +131,7 @@ fn complete_bytes(file: &mut (impl Read + Seek), length: u64) -> io::Result<u64>
         file.seek(SeekFrom::Start(complete))?;
     }
     if complete == 0 && length > 0 {
-        let problem = "the file exists and is not a pcapng capture";
+        let problem = "the file exists, but is not a pcapng capture";
         return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
     }
     Ok(complete)

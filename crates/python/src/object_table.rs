@@ -182,13 +182,13 @@ impl Rows {
         let name = |row: usize| file.name(indices.get(row).copied().unwrap_or(usize::MAX));
         if let (Some((row, error)), false) = (self.errors.first(), has_errors) {
             let (failed, count, name) = (self.errors.len(), self.count, name(*row));
-            let hint = "the column `$error` has all errors";
+            let hint = "the column `$error` lists all errors";
             let text = &error.text;
             warn(py, &format!("{failed} of {count} objects not decoded: {name}: {text}; {hint}"))?;
         }
         if let Some((row, note)) = self.notes.first() {
             let (irregular, count, name) = (self.irregular, self.count, name(*row));
-            let (hint, text) = ("`errors` of the table has all irregularities", &note.text);
+            let (hint, text) = ("the table's `errors` lists all irregularities", &note.text);
             warn(
                 py,
                 &format!("{irregular} of {count} objects are irregular: {name}: {text}; {hint}"),

@@ -67,7 +67,7 @@ def test_new_keys_work(samples: Path) -> None:
         (Keys(uru_sessions=[UruSession("mail", bytes(7), bytes(7))]), 'unknown service "mail"'),
         (Keys(ki_streams=[KiStream(0, bytes(16), bytes(16))]), "from 1 to 65535"),
         (Keys(ki_accounts=[KiAccount("ann")]), "either password_hash or ck2"),
-        (Keys(ki_accounts=[KiAccount("ann", password_hash="x")]), "a SHA-512 in base64"),
+        (Keys(ki_accounts=[KiAccount("ann", password_hash="x")]), "a SHA-512 hash in base64"),
         (Keys(mxo_sessions=[MxoSession(None, b"")]), "must have 16 bytes, not 0"),
     ],
 )

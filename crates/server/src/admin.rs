@@ -92,8 +92,9 @@ pub enum AdminError<E> {
     /// The directory belongs to a process that uses another process's vault and that is not
     /// running.
     #[error(
-        "{}: the {name}'s vault is in another process, and this folder's own process is not running; start that \
-        process, or run the command in the folder of the process that has the vault", folder.display()
+        "{}: the {name}'s vault is in another process, and this folder's own process is not \
+         running; start it, or run the command in the folder of the process that has the vault",
+        folder.display()
     )]
     NoVault {
         /// The directory.
@@ -126,7 +127,7 @@ pub enum AdminError<E> {
     #[error(transparent)]
     Copy(#[from] CopyError),
     /// A server has locked the directory but does not reply.
-    #[error("{}: a {name} is running here but does not answer: {}", folder.display(), reason(source))]
+    #[error("{}: a {name} is running here but does not respond: {}", folder.display(), reason(source))]
     Silent {
         /// The directory.
         folder: PathBuf,
@@ -318,7 +319,10 @@ mod tests {
         let denied = format!("{}: permission denied", file.display());
         assert_eq!(text(io::ErrorKind::PermissionDenied), denied);
         let silent = text(io::ErrorKind::ConnectionRefused);
-        assert!(silent.starts_with("x: a shard is running here but does not answer: "), "{silent}");
+        assert!(
+            silent.starts_with("x: a shard is running here but does not respond: "),
+            "{silent}"
+        );
         let waiting = text(io::ErrorKind::NotFound);
         assert!(
             waiting.starts_with("x: the process in this directory is not serving the shard"),

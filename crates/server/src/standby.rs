@@ -417,12 +417,12 @@ async fn status(State(view): State<Arc<View>>) -> Response {
 async fn health(State(view): State<Arc<View>>) -> Response {
     let behind = view.behind();
     let text = match (view.is_failing.load(Ordering::Relaxed), view.refusal()) {
-        (true, _) => "standby; the database cannot be reached, see the log\n".to_owned(),
+        (true, _) => "standby; the database cannot be reached; see the log\n".to_owned(),
         (false, Some(refusal)) => {
             format!("standby; the leader does not admit this process: {refusal}\n")
         }
         (false, None) if view.is_member() == Some(false) => {
-            "standby; this process has not joined the leader, see the log\n".to_owned()
+            "standby; this process has not joined the leader; see the log\n".to_owned()
         }
         (false, None) => format!("standby, {behind} batches behind\n"),
     };
@@ -436,7 +436,7 @@ async fn metrics(State(view): State<Arc<View>>) -> Response {
     let refused = "1 if the process that serves the data does not admit this standby.";
     for (name, help, value) in [
         ("active", page::ACTIVE, 0),
-        ("database_up", "Whether the database answers: 1 or 0.", i128::from(is_up)),
+        ("database_up", "Whether the database responds: 1 or 0.", i128::from(is_up)),
         ("standby_batches_behind", behind, view.behind().into()),
         ("standby_refused", refused, view.refusal().is_some().into()),
     ] {

@@ -67,7 +67,7 @@ pub enum StartError {
     #[error("{}: file is missing; copy it from the active process's folder", .0.display())]
     Lacks(PathBuf),
     /// A node lacks files that it needs to run ages.
-    #[error("an age node needs {}; copy what is missing from the active process's folder", list(.0))]
+    #[error("an age node needs {}; copy missing files from the active process's folder", list(.0))]
     LacksAgeFiles(Vec<PathBuf>),
     /// This process would lead a shard on a bus on which another process already leads another
     /// shard.
@@ -92,8 +92,8 @@ pub enum StartError {
     /// This standby had not joined the process that served the shard, so another standby should
     /// lead.
     #[error(
-        "this process has never joined the leader over the bus, so it gives other standbys {} s to take over; see \
-        the lines about the bus", .0.as_secs()
+        "this process has never joined the leader over the bus, so it gives other standbys {} s \
+         to take over; see the log lines about the bus", .0.as_secs()
     )]
     NotJoined(Duration),
     /// The port of a standby's status page cannot be used for the server's own page.

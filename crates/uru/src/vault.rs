@@ -212,7 +212,8 @@ impl VaultNode<'_> {
         for (name, value, max) in short.chain(long) {
             let units = value.as_ref().map_or(0, TermStr::units);
             if units > max {
-                let error = Error::limit("units of a node's string", max as u64, units as u64);
+                let error =
+                    Error::limit("UTF-16 units of a node's string", max as u64, units as u64);
                 return Err(error.inside(name));
             }
         }
@@ -263,7 +264,7 @@ mod tests {
         let error = node.check_lengths(MAX_TEXT_UNITS).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "String64_3: wanted at most 63 (units of a node's string), found 64"
+            "String64_3: wanted at most 63 (UTF-16 units of a node's string), found 64"
         );
     }
 

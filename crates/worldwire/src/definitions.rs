@@ -39,7 +39,7 @@ pub(crate) fn load_noting_errors(
         let mut before = pin.iter().take(index);
         if let Some(other) = before.find(|other| other.name == one.name) {
             let problem = format!("--pin: {} is already pinned to version", one.name);
-            return Err(Failure::Run(format!("{problem} {}; pin it once", other.version)));
+            return Err(Failure::Run(format!("{problem} {}; pin it only once", other.version)));
         }
         let tera = definitions.part::<TeraDefinitions>();
         named(&tera.library().definitions, &format!("{}.{}", one.name, one.version))?;

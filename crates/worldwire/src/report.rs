@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn a_frame_shows_the_line() {
         let source = Source::new("Game.xml", "<A>\n  <Force TPYE='FLT'/>\n</A>\n");
-        let odd = source.warning(13..17, "attribute TPYE, read as TYPE").help("write TYPE");
+        let odd = source.warning(13..17, "attribute TPYE is read as TYPE").help("write TYPE");
         let plain = anstream::adapter::strip_str(&super::frame(&odd)).to_string();
         assert!(plain.contains("Game.xml:2:10"), "{plain}");
         assert!(plain.contains("2 |   <Force TPYE='FLT'/>"), "{plain}");

@@ -69,7 +69,7 @@ pub(crate) fn read(lists: &[PathBuf]) -> Result<Arc<Classes>, Failure> {
         && let Some(bytes) = cache::read(name)
         && let Ok(classes) = Classes::from_cache(&bytes, *content)
     {
-        tracing::debug!(name, "type lists from the cache");
+        tracing::debug!(name, "read type lists from the cache");
         return Ok(Arc::new(classes));
     }
     let mut reader = TypeLists::new();

@@ -54,7 +54,7 @@ pub enum ClientError {
         position: u32,
     },
     /// The server did not reply in time.
-    #[error("{request}: no answer in time")]
+    #[error("{request}: no reply in time")]
     Timeout {
         /// The request's message.
         request: &'static str,
@@ -71,7 +71,7 @@ pub enum ClientError {
         end: End,
     },
     /// The server's reply is malformed.
-    #[error("{request}: the answer cannot be read")]
+    #[error("{request}: the reply cannot be read")]
     Unreadable {
         /// The request's message.
         request: &'static str,

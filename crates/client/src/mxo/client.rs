@@ -89,8 +89,8 @@ pub enum ConnectError {
     Random(getrandom::Error),
     /// The server did not reply to the hello or did not admit the client.
     #[error(
-        "the server does not answer ({0}); check that it is running with this session ID and key, \
-        and has room for one more client from this address"
+        "the server does not respond ({0}); check that it is running with this session ID and \
+         key, and that it has room for one more client from this address"
     )]
     NoAnswer(End),
 }

@@ -39,7 +39,7 @@ pub enum LoginError {
     #[error("cannot get random numbers: {0}")]
     Random(#[from] getrandom::Error),
     /// The server did not reply in time.
-    #[error("the server does not answer")]
+    #[error("the server does not respond")]
     NoAnswer,
     /// The server closed the connection.
     #[error("the connection ended: {0}")]

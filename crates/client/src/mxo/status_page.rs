@@ -30,7 +30,7 @@ pub enum StatusPageError {
         error: std::io::Error,
     },
     /// The server did not reply in time.
-    #[error("the status page at {0} does not answer")]
+    #[error("the status page at {0} does not respond")]
     Silent(SocketAddr),
     /// The server replied with an error.
     #[error("the status page at {address} replied: {text}")]

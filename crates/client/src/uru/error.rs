@@ -16,7 +16,8 @@ use super::games::PlayError;
 pub enum ClientError {
     /// The host name has no address.
     #[error(
-        "cannot find the host {host} of the {service} server; check its name and this machine's network"
+        "cannot find {host}, the host of the {service} server; check the name and this machine's \
+         network"
     )]
     HostNotFound {
         /// The service.
@@ -61,7 +62,7 @@ pub enum ClientError {
         error: NetError,
     },
     /// The server did not reply in time.
-    #[error("{request}: no answer in time")]
+    #[error("{request}: no reply in time")]
     Timeout {
         /// The request's message.
         request: &'static str,
@@ -80,7 +81,7 @@ pub enum ClientError {
         hint: Option<&'static str>,
     },
     /// The queue of notifications is full because nobody is reading them.
-    #[error("too many notifications are waiting")]
+    #[error("too many notifications are waiting to be read")]
     Overflow,
     /// The server replied with an unexpected message.
     #[error("{request}: the server sent {found} instead of the reply")]
@@ -141,10 +142,11 @@ fn explained(error: NetError) -> String {
 fn unreachable(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => {
-            "; no program listens there: check that the shard is running, and check its address and port"
+            "; no program is listening there: check that the shard is running, and check its \
+             address and port"
         }
         io::ErrorKind::TimedOut => {
-            "; nothing answers there: check the address, the port and any firewalls in between"
+            "; nothing responds there: check the address, the port and any firewalls in between"
         }
         _ => "",
     }
@@ -154,12 +156,12 @@ fn unreachable(error: &io::Error) -> &'static str {
 fn not_set_up(service: &str, address: &str, end: &End) -> String {
     match end {
         End::Fault { error, .. } => format!(
-            "the server at {address} does not answer like an Uru {service} server: {error}; check the \
-             address and port"
+            "the server at {address} does not respond like an Uru {service} server: {error}; \
+             check the address and port"
         ),
         End::Closed(CloseReason::Timeout(_)) => format!(
-            "the server at {address} does not answer like an Uru {service} server: {end}; check the \
-             address and port"
+            "the server at {address} does not respond like an Uru {service} server: {end}; check \
+             the address and port"
         ),
         _ => format!(
             "the {service} server at {address} closed the connection during setup: {end}; check that \
@@ -180,7 +182,7 @@ fn advice(request: &str, error: NetError) -> &'static str {
     }
     match error {
         NetError::AuthenticationFailed | NetError::AccountNotFound => {
-            "; check the account's name and the password"
+            "; check the account name and the password"
         }
         NetError::LoginDenied => {
             "; the shard is closed to players; try again when its operator has opened it"

@@ -93,7 +93,8 @@ async fn refusals_name_their_error() {
     let refused = auth.log_in(ACCOUNTS[0].0, "wrong").await.unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "AcctLoginRequest: refused with AuthenticationFailed (20): game clients show \"Authentication Failed\"; check the account's name and the password"
+        "AcctLoginRequest: refused with AuthenticationFailed (20): game clients show \
+         \"Authentication Failed\"; check the account name and the password"
     );
     assert_eq!(
         auth.set_player(0).await.unwrap_err().net_error(),

@@ -99,7 +99,7 @@ async fn operators_add_and_remove_ages() {
     });
     assert_eq!(removed.await.unwrap()[0]["instance"], instance);
     let refused = remove("Garden").await.unwrap_err();
-    assert_eq!(refused, "no age is called \"Garden\"");
+    assert_eq!(refused, "there is no age named \"Garden\"");
     assert!(running.ask(Request::Check).await.unwrap().is_empty());
     running.stop().await;
 }
@@ -146,7 +146,7 @@ async fn operators_see_who_is_where_and_speak_to_them() {
         assert_eq!(scene.apply(&said).unwrap(), [chat]);
     }
     assert!(message(None, "two\nlines").await.unwrap_err().contains("without line breaks"));
-    assert!(message(Some("Nowhere"), "x").await.unwrap_err().contains("no age is called"));
+    assert!(message(Some("Nowhere"), "x").await.unwrap_err().contains("there is no age named"));
     running.stop().await;
 }
 

@@ -135,7 +135,7 @@ async fn notifications_can_be_dropped_but_kept_ones_must_be_read() {
     assert_eq!(auth.register().await.unwrap(), 1);
     let (auth, mut notifications) = Auth::connect(&shard).await.unwrap();
     let error = auth.register().await.unwrap_err();
-    assert_eq!(error.to_string(), "too many notifications are waiting");
+    assert_eq!(error.to_string(), "too many notifications are waiting to be read");
     assert!(notifications.next().await.is_some(), "earlier notifications are still there");
 }
 
@@ -148,7 +148,7 @@ async fn a_silent_server_times_out() {
     let error = Auth::connect(&shard).await.unwrap_err();
     assert!(matches!(error, ClientError::Setup { service: "auth", .. }), "{error}");
     let address = silent.local_addr().unwrap();
-    let wanted = format!("the server at {address} does not answer like an Uru auth server: ");
+    let wanted = format!("the server at {address} does not respond like an Uru auth server: ");
     assert!(error.to_string().starts_with(&wanted), "{error}");
     drop(silent);
     let error = Auth::connect(&shard).await.unwrap_err().to_string();
@@ -177,7 +177,7 @@ async fn other_servers_are_recognised() {
         }
     });
     let error = Auth::connect(&at(address)).await.unwrap_err().to_string();
-    let wanted = format!("the server at {address} does not answer like an Uru auth server: ");
+    let wanted = format!("the server at {address} does not respond like an Uru auth server: ");
     assert!(error.starts_with(&wanted), "{error}");
     assert!(error.ends_with("; check the address and port"), "{error}");
     serving.abort();

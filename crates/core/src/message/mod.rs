@@ -102,7 +102,8 @@ pub trait Messages<'d>: Sized + Clone + PartialEq + fmt::Debug {
     #[cold]
     #[must_use]
     fn unknown_name(name: &str) -> Error {
-        let wanted = format!("a message that a {} sends on {}", Self::SENDER, Self::CONNECTION);
+        let wanted =
+            format!("a message that a {} sends on {} connections", Self::SENDER, Self::CONNECTION);
         let error = Error::value(wanted, format!("\"{name}\""));
         match crate::nearest(name, Self::INFO.iter().map(|info| info.name)) {
             Some(near) => error.hint(format!("did you mean \"{near}\"?")),

@@ -332,8 +332,8 @@ impl<'d, F: Family> Machine<'_, 'd, F> {
         self.is_undecided = is_piece;
         if is_closed {
             self.is_over = true;
-            assert!(self.connection.is_closed(), "Closed on an open connection");
-            assert_eq!(self.connection.poll_timeout(), None, "a deadline on a closed connection");
+            assert!(self.connection.is_closed(), "Closed was reported for an open connection");
+            assert_eq!(self.connection.poll_timeout(), None, "a closed connection has a deadline");
         }
         true
     }
@@ -374,8 +374,11 @@ impl<'d, F: Family> Machine<'_, 'd, F> {
             releases -= 1;
             self.apply(Operation::Now(Command::Release(&[0])));
         }
-        assert!(self.connection.is_closed(), "open after the end of both streams");
-        assert!(self.is_over, "closed without reporting it");
+        assert!(
+            self.connection.is_closed(),
+            "the connection is open after both streams have ended"
+        );
+        assert!(self.is_over, "the connection closed without reporting it");
         for side in Side::BOTH {
             self.apply(Operation::Bytes(side, &[0; 16]));
         }
@@ -591,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "open after the end of both streams")]
+    #[should_panic(expected = "the connection is open after both streams have ended")]
     fn streams_end() {
         play(Some(Promise::Ending), &TALK);
     }

@@ -40,7 +40,7 @@ impl Filter {
                     "; `worldwire codecs NAME` lists messages, and `*` matches anything".to_owned()
                 }
             };
-            return Err(format!("no message is called `{name}`{hint}"));
+            return Err(format!("there is no message named `{name}`{hint}"));
         }
         for (pattern, near) in self.unknown_patterns(resolver) {
             let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
@@ -55,7 +55,9 @@ impl Filter {
             remark(&format!("unknown field `{name}`{hint}"));
         }
         if self.metadata_names().contains(&"time") {
-            remark("`time` is now called `elapsed`; the `time` of JSON lines is `date`");
+            remark(
+                "`time` is now called `elapsed`; to compare the `time` of JSON lines, use `date`",
+            );
         }
         for value in self.unknown_values(resolver) {
             if value.is_certain {

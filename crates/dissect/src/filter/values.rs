@@ -33,7 +33,7 @@ pub struct UnknownValue {
     pub is_certain: bool,
 }
 
-/// `` no value of `result` is named `Succes`; did you mean `Success`? ``
+/// `` `result` has no value named `Succes`; did you mean `Success`? ``
 impl fmt::Display for UnknownValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { field, value, nearest, wanted, works_on, .. } = self;
@@ -42,7 +42,7 @@ impl fmt::Display for UnknownValue {
                 write!(f, "`{field}` is {wanted}; `{value}` works on {on}")?;
             }
             Some(wanted) => write!(f, "`{field}` is {wanted}, not `{value}`")?,
-            None => write!(f, "no value of `{field}` is named `{value}`")?,
+            None => write!(f, "`{field}` has no value named `{value}`")?,
         }
         match nearest {
             Some(near) => write!(f, "; did you mean `{near}`?"),

@@ -127,7 +127,7 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
 pub(crate) static CODECS: &[Codec] = &[
     login_codec! {
         "mxo.auth", Auth, AuthClientMessage<'_>, AuthServerMessage<'_>,
-        "a message of the auth channel, with its opcode"
+        "a message on the auth channel, with its opcode"
     },
     blob_codec! {
         "mxo.auth-proof", AuthProof<'_>,
@@ -144,7 +144,7 @@ pub(crate) static CODECS: &[Codec] = &[
     ),
     login_codec! {
         "mxo.margin", Margin, MarginClientMessage<'_>, MarginServerMessage<'_>,
-        "a message of the margin channel, decrypted, with its opcode"
+        "a message on the margin channel, decrypted, with its opcode"
     },
     blob_codec! { "mxo.margin-secret", MarginSecret, "the blob of a CertChallenge, decrypted" },
     Codec {
@@ -177,7 +177,7 @@ pub(crate) static CODECS: &[Codec] = &[
         remarks: packet_remarks,
         ..Codec::new(
             "mxo.packet",
-            "a packet of the game channel, decrypted",
+            "a packet on the game channel, decrypted",
             |data, options, tree| {
                 let blob = objects(options.definitions).blob(options.from);
                 read_opening("mxo.packet", data, options, tree, blob, |reader| {
@@ -221,7 +221,7 @@ pub(crate) static CODECS: &[Codec] = &[
     },
     Codec::new(
         "mxo.tcp-frame",
-        "a frame of the auth or margin channel",
+        "a frame on the auth or margin channel",
         |data, options, tree| {
             read("mxo.tcp-frame", data, options, tree, |reader| TcpFrame::decode(reader).map(drop))
         },

@@ -132,8 +132,8 @@ impl TeraDefinitions {
         let maps = listed(self.library.opcodes.keys());
         Some(match self.known.revision {
             Some(revision) => format!(
-                "there is no opcode map for revision {revision}, so messages have no names; there \
-                 are maps for {maps}"
+                "there is no opcode map for revision {revision}, so messages have no names; maps \
+                 are available for {maps}"
             ),
             None => format!(
                 "there are opcode maps for {maps}; messages have no names until you \

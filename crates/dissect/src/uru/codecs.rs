@@ -116,7 +116,7 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
 }
 
 pub(crate) static CODECS: &[Codec] = &[
-    message_codec! { "uru.auth", Auth, "a message of an auth connection" },
+    message_codec! { "uru.auth", Auth, "a message on an auth connection" },
     field_codec! { "uru.bit-vector", BitVector, "bits", "hsBitVector" },
     Codec::new(
         "uru.connect",
@@ -128,34 +128,34 @@ pub(crate) static CODECS: &[Codec] = &[
         },
         |json, _| to_bytes(|writer| ConnectPacket::from_json(json.into())?.encode(writer)),
     ),
-    message_codec! { "uru.file", File, "a message of a file connection, with its byte count" },
-    list_codec! { "uru.file-list", FileList, "the secure files of an auth server" },
-    message_codec! { "uru.game", Game, "a message of a game connection" },
+    message_codec! { "uru.file", File, "a message on a file connection, with its byte count" },
+    list_codec! { "uru.file-list", FileList, "an auth server's list of secure files" },
+    message_codec! { "uru.game", Game, "a message on a game connection" },
     game_codec! {
         "uru.game-heek",
         GameScope::Game(GameType::Heek),
-        "a message of Heek, as found in GameMgrMsg"
+        "a Heek message, as found in GameMgrMsg"
     },
     game_codec! {
         "uru.game-manager", GameScope::Manager, "a message of the game manager itself"
     },
     game_codec! {
-        "uru.game-marker", GameScope::Game(GameType::Marker), "a message of a marker game"
+        "uru.game-marker", GameScope::Game(GameType::Marker), "a marker game message"
     },
     game_codec! {
-        "uru.game-spiral", GameScope::Game(GameType::BlueSpiral), "a message of the blue spiral"
+        "uru.game-spiral", GameScope::Game(GameType::BlueSpiral), "a blue spiral message"
     },
     game_codec! {
-        "uru.game-tictactoe", GameScope::Game(GameType::TicTacToe), "a message of tic-tac-toe"
+        "uru.game-tictactoe", GameScope::Game(GameType::TicTacToe), "a tic-tac-toe message"
     },
     game_codec! {
-        "uru.game-var-sync", GameScope::Game(GameType::VarSync), "a message of VarSync"
+        "uru.game-var-sync", GameScope::Game(GameType::VarSync), "a VarSync message"
     },
     game_codec! {
-        "uru.game-wall", GameScope::Game(GameType::ClimbingWall), "a message of the climbing wall"
+        "uru.game-wall", GameScope::Game(GameType::ClimbingWall), "a climbing wall message"
     },
-    message_codec! { "uru.gatekeeper", Gatekeeper, "a message of a gatekeeper connection" },
-    field_codec! { "uru.key", Key<'_>, "key", "plKey: an object, or none" },
+    message_codec! { "uru.gatekeeper", Gatekeeper, "a message on a gatekeeper connection" },
+    field_codec! { "uru.key", Key<'_>, "key", "plKey: a reference to an object, or none" },
     list_codec! { "uru.manifest", Manifest, "a manifest in wire format" },
     Codec {
         shape: Shape::Value,

@@ -124,11 +124,11 @@ fn lines_that_are_not_messages_are_refused() {
     wanted a line of `dissect --json`, found a line without `from`
     from: wanted "client" or "server", found "both"
     wanted a line of `dissect --json`, found a line without `fields`
-    family: the line lacks the name of its family
+    family: the line does not name a family
     family: unknown family "urru"; did you mean "uru"?
     auth.PingRequest: fields.pingTimeMs: is missing
     auth.PingRequest: error: the message could not be decoded, and without `payload` its bytes are lost
-    vault.Ping: no codec encodes messages called `vault.Ping`
+    vault.Ping: no codec can encode the message `vault.Ping`
     ki.dml: order: unknown message "LOGIN.MSG_NONE"; supply this revision's message XML with --data
     tera.packet: opcode: wanted a name in the opcode map, found "S_NONE"; supply definitions (.def) and the opcode map with --data
     mxo.packet: sections: is missing

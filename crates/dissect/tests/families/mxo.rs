@@ -535,9 +535,9 @@ fn a_class_that_does_not_fit_is_reported_with_its_file() {
     talk.server(&["01000c9f0101cdab010101030000", "0300020000"]);
     talk.server(&[&update("03")]);
     insta::assert_snapshot!(talk.notes.join("\n"), @r"
-    error: operations[0].create.properties at byte 10: wanted presence bits of the class's properties, found byte 2 of them; goobj 415 is read as class lamp (mine.objects)
+    error: operations[0].create.properties at byte 10: wanted presence bits for the class's properties, found presence byte 2, beyond the last property; goobj 415 is read as class lamp (mine.objects)
     problem: packet 2: an update of view 3, decoded as class lamp (mine.objects), has a block of unknown layout, so the rest of the packet is not decoded
-    error: operations[0].update.properties at byte 4: wanted presence bits of the class's properties, found byte 2 of them; view 3 is read as class lamp (mine.objects)
+    error: operations[0].update.properties at byte 4: wanted presence bits for the class's properties, found presence byte 2, beyond the last property; view 3 is read as class lamp (mine.objects)
     ");
 }
 

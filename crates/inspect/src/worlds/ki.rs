@@ -146,7 +146,9 @@ pub(super) fn archive(state: &State) -> Outcome<&KiArchive> {
 pub(super) fn file(archive: &KiArchive, number: usize) -> Outcome<&ArchivedFile> {
     archive.files().get(number).ok_or_else(|| {
         let count = archive.files().len();
-        Refusal::missing(format!("no file {number}; there are {count}, counted from 0"))
+        Refusal::missing(format!(
+            "there is no file {number}; the {count} files are numbered from 0"
+        ))
     })
 }
 

@@ -200,7 +200,9 @@ impl Unknown {
         let found = self.found.get(&(build, opcode)).zip(self.builds.get(build));
         let found = found.map(|(found, packets)| (found, &**packets));
         found.ok_or_else(|| {
-            Refusal::missing(format!("no unknown opcode {opcode} in build {build} of this capture"))
+            Refusal::missing(format!(
+                "opcode {opcode} is not among the unknown opcodes of build {build} in this capture"
+            ))
         })
     }
 

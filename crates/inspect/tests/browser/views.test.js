@@ -195,7 +195,7 @@ test("suggestions form valid filters, and unapplied text is marked as such", asy
   await accessible(page, "no messages");
   await box.fill("vaultNodeTypo");
   await box.press("Enter");
-  await page.getByRole("alert").filter({ hasText: "no message is called" }).waitFor();
+  await page.getByRole("alert").filter({ hasText: "there is no message named" }).waitFor();
   forgive(faults, /status of 400/);
 });
 

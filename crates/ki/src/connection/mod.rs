@@ -292,7 +292,7 @@ impl Connection {
         let stream = &mut self.streams[side.index()];
         match &mut self.sender.half.role {
             Role::Client(_) | Role::Server(_) => {
-                let error = Error::malformed("a frame, which begins with 0d f0", "other bytes");
+                let error = Error::malformed("the start of a frame, 0d f0", "other bytes");
                 let error = error.at(stream.position());
                 self.parts_mut().refuse(side, error);
             }
@@ -491,7 +491,7 @@ impl StreamMachine for Connection {
         let index = side.index();
         if !matches!(self.sender.half.role, Role::Observer(_)) {
             let error =
-                Error::malformed("a stream without gaps", format!("{length} bytes missing"));
+                Error::malformed("a stream without gaps", format!("a gap of {length} bytes"));
             let error = error.at(self.streams[index].end());
             self.streams[index].break_off.get_or_insert(BreakOff { error, wire: None });
             return;

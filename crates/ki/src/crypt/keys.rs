@@ -216,7 +216,7 @@ fn login(settings: &mut Settings<'_>, value: &Value<'_>) -> Option<Login> {
             "password" => secrets.push(LoginSecret::PasswordHash(password_hash(&text))),
             "password-hash" => {
                 if let Some(found) = describe_non_hash(&text) {
-                    let wanted = "must be a SHA-512 in base64 (88 characters), but";
+                    let wanted = "must be a SHA-512 hash in base64 (88 characters), but";
                     settings.error(value.span(), format!("{wanted} {found}"));
                 }
                 secrets.push(LoginSecret::PasswordHash(Secret::new(text)));
@@ -253,7 +253,7 @@ mod tests {
             KeyFile::parse("k", &format!("[[ki.login]]\npassword-hash = \"{hash}\"\n"))
         };
         let error = |hash: &str| parse(hash).expect_err("an invalid hash")[0].to_string();
-        let wanted = "k:2:17: error: must be a SHA-512 in base64 (88 characters), but";
+        let wanted = "k:2:17: error: must be a SHA-512 hash in base64 (88 characters), but";
         assert_eq!(error("abc"), format!("{wanted} has 3 characters that are not base64"));
         assert_eq!(error("c2VjcmV0"), format!("{wanted} encodes 6 bytes"));
         let hash = password_hash("hunter2");

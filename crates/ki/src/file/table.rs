@@ -233,7 +233,7 @@ impl<'d> Table<'d> {
             for column in &self.columns {
                 let tag = column.kind.table_tag();
                 let tag = tag.ok_or_else(|| {
-                    Error::value("a type that tables can have", column.kind.name())
+                    Error::value("a type that tables support", column.kind.name())
                 })?;
                 column.name.encode(writer)?;
                 writer.u8(tag);

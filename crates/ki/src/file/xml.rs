@@ -75,7 +75,7 @@ fn table(
             let help = "list all columns in every record";
             diagnostics.error(
                 &element.span,
-                "the records omit too many columns: they stand for more values than the file has \
+                "the records omit too many columns: more values are missing than the file has \
                  bytes",
                 help,
             );

@@ -37,7 +37,10 @@ static PROTOCOLS: LazyLock<Protocols> = LazyLock::new(Protocols::built_in);
 fn xml(data: &[u8]) {
     let lenient = load("fuzz.xml", data, Mode::Lenient);
     let strict = load("fuzz.xml", data, Mode::Strict);
-    assert!(strict.protocol.is_none() || lenient.protocol.is_some(), "strict mode accepts more");
+    assert!(
+        strict.protocol.is_none() || lenient.protocol.is_some(),
+        "strict mode accepts more than lenient mode"
+    );
     for diagnostic in &lenient.diagnostics {
         assert!(!diagnostic.to_string().is_empty(), "an empty diagnostic");
     }
@@ -69,7 +72,10 @@ fn message(data: &[u8]) {
     assert_eq!(traced, outcome, "a trace changed the outcome");
     let (tree, _) = reader.conclude(traced);
     let json = render(&tree, Style::default());
-    assert!(!definition.fit(payload).to_string().is_empty(), "an empty fit");
+    assert!(
+        !definition.fit(payload).to_string().is_empty(),
+        "the fit is described by an empty text"
+    );
     if outcome.is_ok() {
         if let Ok(bytes) = definition.payload(&values) {
             assert_eq!(bytes, payload, "encoded to different bytes");
@@ -86,7 +92,11 @@ fn json(data: &[u8]) {
         }
     }
     let bytes = TableFile::from_json(&json).and_then(|file| file.to_bytes());
-    assert_eq!(TableFile::json_to_bytes(&json).ok(), bytes.ok(), "differs one record at a time");
+    assert_eq!(
+        TableFile::json_to_bytes(&json).ok(),
+        bytes.ok(),
+        "encoding one record at a time gives other bytes"
+    );
 }
 
 fn table(data: &[u8]) {
@@ -96,10 +106,10 @@ fn table(data: &[u8]) {
     let again = |json: &Json| TableFile::from_json(json)?.to_bytes();
     let used = decoded.used;
     let Some(file) = decoded.encodes_back(TableFile::to_bytes, again) else { return };
-    assert_eq!(by_record.as_deref(), Ok(used), "differs one record at a time");
+    assert_eq!(by_record.as_deref(), Ok(used), "encoding one record at a time gives other bytes");
     assert_eq!(used, data, "bytes were left over");
     let list = FileList::of(&file);
-    assert_eq!(list.diff(&list), FileListDiff::default(), "differs from itself");
+    assert_eq!(list.diff(&list), FileListDiff::default(), "a list differs from itself");
     assert!(list.files.iter().all(|file| file.url("x").is_ascii()));
     if let Ok(csv) = file.to_csv() {
         let again = TableFile::from_csv(&csv, "").expect("it was just written");

@@ -22,7 +22,7 @@ fn wad(data: &[u8]) {
         .encodes_back(ArchiveFile::to_bytes, |json| ArchiveFile::from_json(json)?.to_bytes());
     let Some(file) = file else { return };
     assert_eq!(file.table.encoded_size(), (data.len() - file.data.len()) as u64);
-    assert!(diff(archive.table(), archive.table()).is_empty(), "differs from itself");
+    assert!(diff(archive.table(), archive.table()).is_empty(), "an archive differs from itself");
     assert!(archive.overlaps().len() <= archive.entries().len());
     let mut inflater = Inflater::new();
     assert!(archive.unused() <= data.len() as u64);

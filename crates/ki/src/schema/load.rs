@@ -55,7 +55,7 @@ pub(super) fn load_over(
         diagnostics.strict_error(
             &(0..0),
             "bytes that are not UTF-8 are read as U+FFFD",
-            "store it as UTF-8",
+            "save it as UTF-8",
         );
     }
     let read = records::read(&text, &mut diagnostics).and_then(|elements| {
@@ -86,7 +86,7 @@ struct Info {
 fn info(elements: &[Element<'_>], diagnostics: &mut Diagnostics<'_>) -> Option<Info> {
     let element = elements.iter().find(|element| element.name == "_ProtocolInfo");
     let Some(element) = element else {
-        let help = "a message definition has _ProtocolInfo with ServiceID";
+        let help = "a message definition contains _ProtocolInfo with a ServiceID";
         diagnostics.error(&(0..0), "no _ProtocolInfo", help);
         return None;
     };
@@ -141,7 +141,7 @@ fn protocol(
     for element in elements.iter().filter(|element| element.name != "_ProtocolInfo") {
         let Some(record) = element.records.first() else {
             let text = format!("message without RECORD: {} is skipped", element.name);
-            diagnostics.strict_error(&element.span, text, "it gets no order number");
+            diagnostics.strict_error(&element.span, text, "it is not assigned an order number");
             continue;
         };
         if element.records.len() > 1 {
@@ -362,7 +362,7 @@ fn field_type(item: &Item<'_>, diagnostics: &mut Diagnostics<'_>) -> Option<Fiel
     let Some(Attribute { name, span, value }) = attribute else {
         if item.name == "GlobalID" {
             let help = "write TYPE=\"GID\"";
-            diagnostics.strict_error(&item.span, "untyped GlobalID, read as GID", help);
+            diagnostics.strict_error(&item.span, "untyped GlobalID is read as GID", help);
             return Some(FieldType::Gid);
         }
         let text = format!("field without type: {} dropped", item.name);
@@ -370,7 +370,7 @@ fn field_type(item: &Item<'_>, diagnostics: &mut Diagnostics<'_>) -> Option<Fiel
         return None;
     };
     if *name != "TYPE" {
-        diagnostics.strict_error(span, format!("attribute {name}, read as TYPE"), "write TYPE");
+        diagnostics.strict_error(span, format!("attribute {name} is read as TYPE"), "write TYPE");
     }
     let Some((kind, spelling)) = FieldType::parse(value.trim()) else {
         let names = FieldType::ALL.map(FieldType::name);
@@ -385,7 +385,7 @@ fn field_type(item: &Item<'_>, diagnostics: &mut Diagnostics<'_>) -> Option<Fiel
         Spelling::Case => {
             diagnostics.strict_error(
                 span,
-                format!("case of {value}"),
+                format!("wrong case of {value}"),
                 &format!("write {}", kind.name()),
             );
         }

@@ -238,7 +238,7 @@ impl<'d> Field<'d> for WStr<'d> {
 
 #[cold]
 fn too_long(what: &str, count: usize) -> Error {
-    let name = if what == "bytes" { "bytes of a STR" } else { "units of a WSTR" };
+    let name = if what == "bytes" { "bytes of a STR" } else { "UTF-16 units of a WSTR" };
     Error::limit(name, MAX_COUNT as u64, count as u64)
 }
 

@@ -119,7 +119,7 @@ impl FieldValue<'_> {
     pub(crate) fn measure(&self) -> Result<usize> {
         match self {
             Self::Str(value) => counted("bytes of a STR", value.as_bytes().len(), 1),
-            Self::WStr(value) => counted("units of a WSTR", value.units(), 2),
+            Self::WStr(value) => counted("UTF-16 units of a WSTR", value.units(), 2),
             fixed => Ok(fixed.kind().min_size()),
         }
     }

@@ -258,7 +258,7 @@ pub(crate) fn decode<'b>(
         return refuse(name, "a BINd container, not XML".to_owned(), help);
     }
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-        return refuse(name, "UTF-16 text".to_owned(), "store it as UTF-8");
+        return refuse(name, "UTF-16 text".to_owned(), "save it as UTF-8");
     }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let text = String::from_utf8_lossy(bytes);

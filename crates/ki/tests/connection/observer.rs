@@ -146,7 +146,7 @@ fn a_torn_datagram_affects_no_other() {
     insta::assert_snapshot!(lines(&mut observer).join("\n"), @r"
     client 1/1 [67, 6f, 6f, 64]
     fault of the client: at byte 17: wanted a datagram of whole frames, found 9 bytes of one
-    fault of the client: magic at byte 26: wanted a frame, which begins with 0d f0, found 6a 75
+    fault of the client: magic at byte 26: wanted the start of a frame, 0d f0, found 6a 75
     client 1/1 [67, 6f, 6f, 64]
     ");
 }

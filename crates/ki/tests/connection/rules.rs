@@ -41,7 +41,7 @@ fn rules_are_kept() {
     let offer = { offer }.poll_transmit(Side::Client).unwrap();
     insta::assert_snapshot!(outcome(fresh(), &offer), @"fault of the client: at byte 0: wanted a control message of the client, found SessionOffer; Closed(Fault)");
     // Bytes that are not a frame, a frame that is too long, and a body that is too short.
-    insta::assert_snapshot!(outcome(fresh(), b"GET / HTTP"), @"fault of the client: magic at byte 0: wanted a frame, which begins with 0d f0, found 47 45; Closed(Fault)");
+    insta::assert_snapshot!(outcome(fresh(), b"GET / HTTP"), @"fault of the client: magic at byte 0: wanted the start of a frame, 0d f0, found 47 45; Closed(Fault)");
     let large = [0x0d, 0xf0, 0, 0x80, 1, 0, 0x40, 0];
     insta::assert_snapshot!(outcome(fresh(), &[&accept(9)[..], &large].concat()), @"fault of the client: length at byte 33: wanted at most 4194304 (frame bytes), found 4194305; Closed(Fault)");
     insta::assert_snapshot!(outcome(fresh(), &[0x0d, 0xf0, 3, 0]), @"fault of the client: length at byte 4: wanted a body of at least 4 bytes, found 3; Closed(Fault)");

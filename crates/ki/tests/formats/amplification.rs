@@ -76,7 +76,7 @@ fn missing_values_are_bounded() {
     let (file, errors) = reported(&columns, "<RECORD/>", 5_000);
     assert!(file.is_none());
     assert!(errors[0].contains(
-        "the records omit too many columns: they stand for more values than the file has bytes"
+        "the records omit too many columns: more values are missing than the file has bytes"
     ));
     assert_eq!(errors.len(), 1);
     let (file, errors) = reported(&columns, "<RECORD/>", 5);

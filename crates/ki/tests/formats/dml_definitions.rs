@@ -23,14 +23,15 @@ fn irregularities_are_reported_at_their_position() {
     assert_eq!(
         reported(&xml),
         [
-            "Game.xml:5:4: warning: attribute TPYE, read as TYPE (write TYPE)",
+            "Game.xml:5:4: warning: attribute TPYE is read as TYPE (write TYPE)",
             "Game.xml:6:4: warning: \"x\" is not a valid USHRT; the default is 0",
             "Game.xml:6:6: warning: alias USHORT (write USHRT)",
-            "Game.xml:7:2: warning: untyped GlobalID, read as GID (write TYPE=\"GID\")",
+            "Game.xml:7:2: warning: untyped GlobalID is read as GID (write TYPE=\"GID\")",
             "Game.xml:8:4: warning: unknown type \"STRR\"; Q is dropped (did you mean STR?)",
             "Game.xml:9:2: warning: field without type: N dropped",
             "Game.xml:11:2: warning: stray text between elements",
-            "Game.xml:12:2: warning: message without RECORD: E is skipped (it gets no order number)",
+            "Game.xml:12:2: warning: message without RECORD: E is skipped (it is not assigned an \
+             order number)",
         ]
     );
 }
@@ -61,9 +62,8 @@ fn names_with_an_underscore_need_noxfer() {
 fn errors_name_what_is_invalid() {
     assert_eq!(
         reported("<A><M/></A>"),
-        [
-            "Game.xml:1:1: error: no _ProtocolInfo (a message definition has _ProtocolInfo with ServiceID)"
-        ]
+        ["Game.xml:1:1: error: no _ProtocolInfo (a message definition contains _ProtocolInfo \
+             with a ServiceID)"]
     );
     let two = |a: &str, b: &str| {
         format!("{HEAD}<X><RECORD>{a}</RECORD></X>\n<Y><RECORD>{b}</RECORD></Y></A>")

@@ -312,8 +312,8 @@ impl Unacknowledged {
         max_bytes: usize,
     ) -> Result<()> {
         let (count, bytes) = (self.messages.len() + 1, self.bytes + message.len());
-        limit("RPC messages that are not acknowledged", max_messages, count)?;
-        limit("bytes of RPC messages that are not acknowledged", max_bytes, bytes)?;
+        limit("unacknowledged RPC messages", max_messages, count)?;
+        limit("bytes of unacknowledged RPC messages", max_bytes, bytes)?;
         self.waiting.insert(self.first + self.messages.len() as u64);
         self.messages.push_back(Some(message.to_vec()));
         self.bytes = bytes;

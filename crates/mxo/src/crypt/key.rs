@@ -176,7 +176,9 @@ impl From<Unopened> for Error {
             Unopened::OtherKey => {
                 Self::malformed("bytes encrypted with this key", "bytes encrypted with another key")
             }
-            Unopened::Damaged => Self::malformed("the CRC-32 of a packet", "a damaged packet"),
+            Unopened::Damaged => {
+                Self::malformed("a packet with a correct CRC-32", "a damaged packet")
+            }
         }
     }
 }

@@ -40,7 +40,7 @@ impl<'d> Datagram<'d> {
             let plain = Plain::decode(reader).map_err(|error| {
                 let found = error.found().to_owned();
                 let at = error.offset().unwrap_or(0);
-                Error::malformed("a datagram, which begins with 00 or 01", found).at(at)
+                Error::malformed("the start of a datagram, 00 or 01", found).at(at)
             });
             return plain.map(Self::Plain);
         }

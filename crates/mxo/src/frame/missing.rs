@@ -17,7 +17,8 @@ pub(crate) struct Missing {
 
 /// The maximum number of runs. Beyond it, the two oldest are merged.
 const MAX_RUNS: usize = 1_024;
-const _: () = assert!(MAX_ACK_AGE < MAX_NEWER, "else a late packet counts as a newer one");
+const _: () =
+    assert!(MAX_ACK_AGE < MAX_NEWER, "otherwise, a late packet would count as a newer one");
 
 impl Missing {
     /// Whether a packet follows a hole too long to detect from its number.

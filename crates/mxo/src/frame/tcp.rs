@@ -135,7 +135,7 @@ impl<'d> MarginFrame<'d> {
             (Some(true), Self::Plain(_)) | (Some(false), Self::Sealed { .. }) => {}
             _ => {
                 return Err(Error::value(
-                    "a body that reads back as it was given, plain or encrypted",
+                    "a body that decodes to the same kind, plain or encrypted",
                     "one that does not",
                 ));
             }

@@ -141,7 +141,7 @@ impl ReceiveWindow {
 /// The maximum distance from the newest packet at which a packet's acknowledgements are used. Those
 /// of older packets may refer to the previous round of numbers.
 pub(crate) const MAX_ACK_AGE: u16 = 64;
-const _: () = assert!(MAX_ACK_AGE < MAX_NEWER, "else they are newer");
+const _: () = assert!(MAX_ACK_AGE < MAX_NEWER, "otherwise, old packets would count as newer ones");
 
 /// The newest number that one word can cover together with the number that has waited longest.
 fn next_remote(waiting: &[SequenceNumber]) -> Option<SequenceNumber> {

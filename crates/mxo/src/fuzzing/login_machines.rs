@@ -271,7 +271,11 @@ fn connection(data: &[u8]) {
         }
         events
     };
-    assert_eq!(read(usize::from(*cut)), read(data.len()), "the cut matters");
+    assert_eq!(
+        read(usize::from(*cut)),
+        read(data.len()),
+        "the events depend on where the stream is cut"
+    );
 }
 
 fn streams() -> Vec<Vec<u8>> {

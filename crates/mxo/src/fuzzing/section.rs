@@ -69,7 +69,10 @@ fn client(data: &[u8]) {
             crate::message::Operation::Update(update) => update.view,
             other => panic!("{} sent by a client", other.name()),
         });
-        assert!(views.into_iter().all(|view| view == OWN_VIEW), "a view other than its own");
+        assert!(
+            views.into_iter().all(|view| view == OWN_VIEW),
+            "a client updated a view other than its own"
+        );
     }
 }
 

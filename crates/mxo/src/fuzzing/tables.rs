@@ -61,7 +61,7 @@ fn table(data: &[u8]) {
         let printed = tables.print();
         let mut again = Tables::new();
         assert_eq!(again.read("again", &printed), [], "{printed}");
-        assert_eq!(again.print(), printed, "reading what was printed differs");
+        assert_eq!(again.print(), printed, "printed tables are read as different tables");
     }
 }
 
@@ -77,7 +77,7 @@ fn loader(data: &[u8], load: fn(&mut Tables, &str, &str) -> Vec<Diagnostic>) {
     let printed = tables.print();
     let mut again = Tables::new();
     assert_eq!(again.read("again", &printed), [], "{printed}");
-    assert_eq!(again.print(), printed, "reading what was printed differs");
+    assert_eq!(again.print(), printed, "printed tables are read as different tables");
     let objects = tables.compile();
     assert_eq!(objects.classes().count(), tables.classes().len(), "a class is missing");
 }

@@ -466,7 +466,7 @@ impl StreamMachine for LoginConnection {
     }
 
     fn gap(&mut self, side: Side, length: u64) {
-        let error = Error::malformed("a stream without gaps", format!("{length} bytes missing"));
+        let error = Error::malformed("a stream without gaps", format!("a gap of {length} bytes"));
         let error = error.at(self.streams[side.index()].incoming.end());
         self.parts_mut().refuse(side, error);
     }

@@ -233,7 +233,7 @@ pub struct LoadCharacterReply<'a> {
     pub character_id: u32,
     /// 0; 10000 in the last part.
     pub code: u16,
-    /// The part's number, from 1.
+    /// The part's number, counted from 1.
     pub number: u8,
     /// 1 in the last part.
     pub is_last: u8,
@@ -271,9 +271,9 @@ impl<'d> Record<'d> for LoadCharacterReply<'d> {
             row("status", "u32 LoginStatus", " Success, or why the character cannot be loaded."),
             row("characterId", "u32", " The low half of the ID."),
             row("code", "u16", " 0; 10000 in the last part."),
-            row("number", "u8", " The part's number, from 1."),
+            row("number", "u8", " The part's number, counted from 1."),
             row("isLast", "u8", " 1 in the last part."),
-            row("kind", "u8 LoadKind", " What the data is."),
+            row("kind", "u8 LoadKind", " The kind of data."),
             row("dataOffset", "u16", " The offset of `data`; 0 without data."),
             row("data", "u16 count, by kind, if its offset is not 0", " The part's data."),
         ]

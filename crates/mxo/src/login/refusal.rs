@@ -54,7 +54,7 @@ impl fmt::Display for LoginRefusal {
                 "the request is not encrypted with this server's key; the client needs this \
                  server's pubkey.dat",
             ),
-            Self::WrongProof => f.write_str("the proof does not answer the challenge"),
+            Self::WrongProof => f.write_str("the proof does not match the challenge"),
             Self::UnsignedKey => f.write_str(
                 "the server's key is not signed by the signing key that this client trusts",
             ),

@@ -118,7 +118,7 @@ impl Movement {
         let timed = (own || scripted) && from == Side::Server && self.position.is_some();
         if timed != self.time.is_some() {
             let wanted = if timed {
-                "a time, because the position is from a server and is the client's own or has a script"
+                "a time, which servers send with the client's own position and with scripts"
             } else {
                 "no time"
             };

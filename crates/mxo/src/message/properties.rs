@@ -262,7 +262,7 @@ fn values<'d, 'n, T: Trace<'n>>(
     let mut group = 0;
     loop {
         if group >= most {
-            let found = format!("byte {} of them", group + 1);
+            let found = format!("presence byte {}, beyond the last property", group + 1);
             return Err(Fault::IndexOutOfRange.at(reader, 0, found));
         }
         let [byte] = reader.take_array()?;
@@ -272,7 +272,7 @@ fn values<'d, 'n, T: Trace<'n>>(
             let index = group * BITS + bits.trailing_zeros() as usize;
             bits &= bits - 1;
             let Some(slot) = order.slot(index) else {
-                let found = format!("bit {index} of a class with {}", order.len());
+                let found = format!("bit {index}, but the class has {} properties", order.len());
                 let back = reader.position() - at;
                 return Err(Fault::IndexOutOfRange.at(reader, back, found));
             };

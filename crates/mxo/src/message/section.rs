@@ -174,7 +174,7 @@ impl<'d> Section<'d> {
             let [one, next] = pair else { continue };
             if one.fault().is_some() && !(is_create(one) && is_create(next)) {
                 let wanted = format!("{} as the last operation", one.name());
-                let error = Error::value(wanted, "more after it");
+                let error = Error::value(wanted, "more operations after it");
                 return Err(error.inside_item(index).inside("operations"));
             }
         }

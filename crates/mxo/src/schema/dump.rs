@@ -140,7 +140,7 @@ impl<'t> DumpReader<'_, 't> {
             return self.wrong(name, "at most 1024 properties");
         }
         if !block.names.insert(name) {
-            return self.wrong(name, "a property that the class does not have yet");
+            return self.wrong(name, "a property that is not in the class yet");
         }
         block.properties.push((name, kind));
     }

@@ -386,7 +386,7 @@ impl<'t> OpenClass<'t> {
         let players = |group: Group| matches!(group, Group::Own | Group::Other);
         let goes = |other: Group| other != *group && players(other) && players(*group);
         if !self.groups.iter().all(|(other, _)| goes(*other)) {
-            return Err((line, "one update order, or one of own: and one of other:"));
+            return Err((line, "one update order, or one own: order and one other: order"));
         }
         self.list = List::Group;
         self.groups.push((*group, Vec::new()));
@@ -416,7 +416,7 @@ impl<'t> OpenClass<'t> {
             _ => PropertyType::parse(rest).ok_or((rest, "a type such as uint8 or raw4"))?,
         };
         if !self.names.insert(name) {
-            return Err((name, "a property that the order does not have yet"));
+            return Err((name, "a property that is not in the order yet"));
         }
         list.push((name, kind));
         Ok(())

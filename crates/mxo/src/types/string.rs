@@ -99,8 +99,8 @@ impl<'d> Field<'d> for Str<'d> {
             return Ok(Self::NONE);
         };
         if *last != 0 || text.contains(&0) {
-            let found = if *last == 0 { "a NUL inside it" } else { "no NUL" };
-            let error = Error::malformed("text that ends with its only NUL", found);
+            let found = if *last == 0 { "a NUL before the end" } else { "no NUL" };
+            let error = Error::malformed("text with a single NUL, at its end", found);
             return Err(error.at(at as u64).inside(name));
         }
         if T::ON {

@@ -87,7 +87,7 @@ fn missing_and_repeated_datagrams_do_not_stop_an_observer() {
     client Packet 1 02, 0..33
     Repeated { side: Client, number: SequenceNumber(1) }
     Gap { side: Client, range: 33..133 }
-    fault of the client: at byte 133: wanted the CRC-32 of a packet, found a damaged packet
+    fault of the client: at byte 133: wanted a packet with a correct CRC-32, found a damaged packet
     client Packet 2 02, 214..247
     server Plain, 0..7
     Closed(Remote)

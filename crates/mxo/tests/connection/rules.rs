@@ -232,7 +232,7 @@ fn exceeded_limits_are_named() {
     (0..3).for_each(|number| server.send(&rpc(number)).unwrap());
     assert_eq!(
         refused(server.send(&rpc(3))),
-        "wanted at most 3 (RPC messages that are not acknowledged), found 4"
+        "wanted at most 3 (unacknowledged RPC messages), found 4"
     );
     greeted_with(&mut server);
     let sender = server.sender();
@@ -277,10 +277,10 @@ fn damage_and_stream_input_do_not_close_a_server() {
         .flat_map(|datagram| give(&mut server, datagram))
         .collect();
     insta::assert_snapshot!(heard.join("\n"), @r"
-    fault of the client: at byte 43: wanted the CRC-32 of a packet, found a damaged packet
+    fault of the client: at byte 43: wanted a packet with a correct CRC-32, found a damaged packet
     fault of the client: at byte 124: wanted bytes encrypted with this key, found bytes encrypted with another key
     fault of the client: iv at byte 190: wanted 16 bytes, found 2
-    fault of the client: at byte 192: wanted a datagram, which begins with 00 or 01, found 09
+    fault of the client: at byte 192: wanted the start of a datagram, 00 or 01, found 09
     ");
     server.input(Duration::ZERO, Side::Client, Input::Bytes(b"GET / HTTP/1.1"));
     assert_eq!(

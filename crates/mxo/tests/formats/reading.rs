@@ -290,8 +290,8 @@ fn errors_name_field_offset_and_rule() {
     .map(|text| shown(text, &server()).1.unwrap_err().to_string())
     .collect();
     insta::assert_snapshot!(all.join("\n"), @r"
-    operations[0].create.properties at byte 12: wanted presence bits of the class's properties, found byte 3 of them; goobj 415 is read as class door364 (built in)
-    operations[0].create.properties at byte 16: wanted as many presence bits as the count, found a count of 2 and 1 bits; goobj 415 is read as class door364 (built in)
+    operations[0].create.properties at byte 12: wanted presence bits for the class's properties, found presence byte 3, beyond the last property; goobj 415 is read as class door364 (built in)
+    operations[0].create.properties at byte 16: wanted a count equal to the number of presence bits, found a count of 2 and 1 bits; goobj 415 is read as class door364 (built in)
     operations[0].create.goid at byte 4: wanted a goobj whose class is known, found 65278
     operations[0].delete.views at byte 6: wanted 6 bytes, found 4
     operations[0].create.magic at byte 7: wanted the magic number 0xabcd, found 0xcdab
@@ -522,7 +522,7 @@ pub(super) fn bytes_kept_undecoded_are_not_empty_and_come_last() {
     operations[0].undecoded.bytes: wanted at least 1 byte after the view, found none
     operations[0].undecoded.view: wanted a view ID that is allowed here, found 0
     end: wanted null, after an unreadable operation, found 0
-    operations[0]: wanted undecoded as the last operation, found more after it
+    operations[0]: wanted undecoded as the last operation, found more operations after it
     ");
     let error = Section::decode(&mut Reader::new(&[3, 7, 0]), &context).unwrap_err();
     assert_eq!(Fault::of(&error), Some(Fault::Truncated), "{error}");

@@ -96,10 +96,10 @@ fn values_that_do_not_fit_are_refused() {
     world_id: wanted a world object ID with these flags, found none; bit 2 of the flags marks a dynamic object
     flags: wanted the flags of a create, found 0x01
     properties.CurrentState: wanted 4 bytes of EventID, found 2
-    properties: wanted presence bits of the class's properties, found index 14 of 14
-    properties: wanted presence bits of the class's properties, found index 900 of 14
-    properties: wanted presence bits of the class's properties, found index 14 of 9
-    movement.time: wanted a time, because the position is from a server and is the client's own or has a script, found none
+    properties: wanted presence bits for the class's properties, found index 14 of 14
+    properties: wanted presence bits for the class's properties, found index 900 of 14
+    properties: wanted presence bits for the class's properties, found index 14 of 9
+    movement.time: wanted a time, which servers send with the client's own position and with scripts, found none
     movement.time: wanted no time, found one
     views[1]: wanted a view ID that is allowed here, found 0
     flags: wanted flags whose lowest two bits are 1, found 0x02

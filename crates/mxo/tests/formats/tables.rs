@@ -29,11 +29,11 @@ fn every_problem_of_a_table_is_listed() {
     mine.txt:2:3: error: wanted class or goobj, found "stray"
     mine.txt:4:3: error: wanted create: or an update order before properties, found "Position LTVector3d"
     mine.txt:6:14: error: wanted a type such as uint8 or raw4, found "LTVector4"
-    mine.txt:8:5: error: wanted a property that the order does not have yet, found "Position"
+    mine.txt:8:5: error: wanted a property that is not in the order yet, found "Position"
     mine.txt:9:10: error: wanted a type after the name, found nothing
     mine.txt:10:5: error: wanted the name of a property, found "St*te"
     mine.txt:12:5: error: wanted a property of the create order, or a type after the name, found "State"
-    mine.txt:14:3: error: wanted one update order, or one of own: and one of other:, found "update npc:"
+    mine.txt:14:3: error: wanted one update order, or one own: order and one other: order, found "update npc:"
     mine.txt:16:3: error: wanted create:, or update plain:, npc:, own: or other:, found "update later:"
     mine.txt:17:7: error: wanted a class that the file has not defined yet, found "a"
     mine.txt:18:6: error: wanted the name of a class, found nothing
@@ -191,7 +191,7 @@ fn the_community_dump_is_read() {
     bad.txt:5:8: error: wanted the number of a class, found "five"
     bad.txt:7:5: warning: wanted 1 as the size of uint8, found 2; it is read as bytes
     bad.txt:6:1: error: no class for the goobj (a line such as #USING 364, Binary-Present: YES)
-    bad.txt:11:3: error: wanted a property that the class does not have yet, found "A"
+    bad.txt:11:3: error: wanted a property that is not in the class yet, found "A"
     bad.txt:12:1: warning: class 364 was already defined with different properties
     bad.txt:15:1: error: class 364 is defined with different properties above
     bad.txt:18:1: warning: class 77 has no properties here; it is skipped

@@ -49,7 +49,7 @@ impl fmt::Display for Ended {
         match self {
             Self::Closed => f.write_str("it closed its output"),
             Self::Failed(error) => f.write_str(&worldwire_net::reason(error)),
-            Self::Unknown(why) => write!(f, "it sent no valid hello: {why}"),
+            Self::Unknown(why) => write!(f, "it did not send a valid hello: {why}"),
             Self::Faulty => write!(f, "it sent {MAX_FAULTS} faulty lines in a row"),
             Self::Stopped => f.write_str("the proxy is stopping"),
         }

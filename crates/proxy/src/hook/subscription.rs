@@ -71,7 +71,7 @@ impl Subscription {
         let filter = self.filter.as_ref()?;
         let (name, near) = filter.unknown_names(resolver).into_iter().next()?;
         let hint = near.map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
-        Some(format!("subscription \"{}\": no message is called \"{name}\"{hint}", self.id))
+        Some(format!("subscription \"{}\": there is no message named \"{name}\"{hint}", self.id))
     }
 
     fn admits(&self, from: Side, flags: Flags<bool>) -> bool {

@@ -91,7 +91,7 @@ impl Cause {
                 "check the address, and whether the live side needs keys: supply them with --live-keys"
             }
             Self::Closed(_) | Self::NotEstablished(_) => {
-                "the live side's log may say why it closed the connection"
+                "the live side's log may explain why the connection was closed"
             }
             Self::Silence(_) => {
                 "wait longer with --patience; if the live side need not send this message, ignore it \

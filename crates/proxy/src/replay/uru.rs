@@ -128,7 +128,7 @@ fn client(
 ) -> Result<Connection> {
     /// Hardly any secret is refused.
     const ATTEMPTS: usize = 8;
-    let mut last = Err(Error::invalid("no random numbers"));
+    let mut last = Err(Error::invalid("cannot generate a secret for the key exchange"));
     for _ in 0..ATTEMPTS {
         let mut secret = [0; 64];
         random(&mut secret);

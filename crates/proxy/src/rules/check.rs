@@ -217,7 +217,7 @@ impl Checker<'_> {
             });
             let help = near.map(|near| format!("did you mean `{near}`?")).or(advice);
             let help = help.unwrap_or_else(|| "a `*` matches anything".to_owned());
-            self.error(&place, format!("no message is called `{name}`"), Some(help));
+            self.error(&place, format!("there is no message named `{name}`"), Some(help));
         }
         for (pattern, near) in filter.unknown_patterns(&self.resolver) {
             let place = self.find(pattern, span);
@@ -283,7 +283,7 @@ impl Checker<'_> {
             if let Occasion::Other(rule) = occasion
                 && needs_message
             {
-                let message = format!("`{keyword}` needs a message, and `{rule}` has none");
+                let message = format!("`{keyword}` needs a message, but `{rule}` has none");
                 let help = "move it to a `when`".to_owned();
                 self.error(&statement.span, message, Some(help));
                 continue;
@@ -346,7 +346,7 @@ impl Checker<'_> {
             Action::Set { path, value } => self.set(&path, &value, occasion)?,
             Action::Inject { to, name, fields } => {
                 if to == Target::Back && matches!(occasion, Occasion::Other(_)) {
-                    let message = "`back` needs a message to answer";
+                    let message = "`back` needs a message to reply to";
                     let help = "write `client` or `server`".to_owned();
                     self.error(&statement.span, message.to_owned(), Some(help));
                     return None;

@@ -44,7 +44,7 @@ impl Checker<'_> {
         }
         if !found.is_empty() {
             let names = listed(found.iter().map(|(_, name)| format!("`{name}`")));
-            let message = format!("several messages are called `{}`", name.text);
+            let message = format!("several messages are named `{}`", name.text);
             self.error(&name.span, message, Some(format!("write one of {names}")));
             return None;
         }
@@ -64,7 +64,7 @@ impl Checker<'_> {
             family.vocabulary().advice_on(&name.text, definitions).map(str::to_owned)
         });
         let help = near.map(|near| format!("did you mean `{near}`?")).or(advice);
-        self.error(&name.span, format!("no message is called `{}`", shown(&name.text)), help);
+        self.error(&name.span, format!("there is no message named `{}`", shown(&name.text)), help);
         None
     }
 

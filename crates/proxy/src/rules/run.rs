@@ -478,7 +478,7 @@ impl<'f, 'p> BlockRun<'_, 'f, 'p> {
             (Target::Client, _) => Side::Client,
             (Target::Server, _) => Side::Server,
             (Target::Back, Some(from)) => from,
-            (Target::Back, None) => return Err("there is no message to answer".to_owned()),
+            (Target::Back, None) => return Err("there is no message to reply to".to_owned()),
         };
         let fields = self.scope().value(&injection.fields)?;
         effects.add_from_rule(to, &injection.name, fields, &injection.origin);

@@ -140,13 +140,13 @@ fn unknown_names_and_values_get_suggestions() {
     my.rules:4:5: error: `or` is a keyword of the filter language (choose another name)
         let or = 5
             ^^
-    my.rules:6:6: error: no message is called `auth.AcctLoginRequset` (did you mean `auth.AcctLoginRequest`?)
+    my.rules:6:6: error: there is no message named `auth.AcctLoginRequset` (did you mean `auth.AcctLoginRequest`?)
         when auth.AcctLoginRequset { drop }
              ^^^^^^^^^^^^^^^^^^^^^
     my.rules:7:27: error: no matching message has a field `accountNam` (did you mean `accountName`?)
         when AcctLoginRequest and accountNam == "x" { drop }
                                   ^^^^^^^^^^
-    my.rules:8:35: error: no value of `result` is named `Succes` (did you mean `Success`?)
+    my.rules:8:35: error: `result` has no value named `Succes` (did you mean `Success`?)
         when AcctLoginReply and result == Succes { drop }
                                           ^^^^^^
     my.rules:9:6: error: `accountName` is a field (write `exists(accountName)` or `fields.accountName`)
@@ -155,10 +155,10 @@ fn unknown_names_and_values_get_suggestions() {
     my.rules:10:6: warning: no known message matches `auth.*Foo`
         when auth.*Foo { drop }
              ^^^^^^^^^
-    my.rules:12:16: error: no value of `result` is named `Succes` (did you mean `Success`?)
+    my.rules:12:16: error: `result` has no value named `Succes` (did you mean `Success`?)
           set result = Succes
                        ^^^^^^
-    my.rules:13:7: error: no value of `result` is named `Sucess` (did you mean `Success`?)
+    my.rules:13:7: error: `result` has no value named `Sucess` (did you mean `Success`?)
           set result = "Sucess"
               ^^^^^^
     my.rules:14:7: error: no matching message has a field `resultt` (did you mean `result`?)
@@ -170,7 +170,7 @@ fn unknown_names_and_values_get_suggestions() {
     my.rules:16:21: error: `transIdd` is neither a variable nor a field (did you mean `transId`?)
           set billingType = transIdd
                             ^^^^^^^^
-    my.rules:17:23: error: no value of `accountFlags` is named `Admn` (did you mean `Admin`?)
+    my.rules:17:23: error: `accountFlags` has no value named `Admn` (did you mean `Admin`?)
           set accountFlags = [Admn, User]
                               ^^^^
     my.rules:18:7: error: `message.from` is metadata and cannot be set
@@ -197,19 +197,19 @@ fn unknown_names_and_values_get_suggestions() {
     my.rules:27:17: error: `channel-1` is neither a variable nor a field (put spaces around `-` to subtract)
           set channel = channel-1
                         ^^^^^^^^^
-    my.rules:28:17: error: no message is called `S_CHTA` (did you mean `S_CHAT`?)
+    my.rules:28:17: error: there is no message named `S_CHTA` (did you mean `S_CHAT`?)
           inject client S_CHTA { message: "x" }
                         ^^^^^^
-    my.rules:29:17: error: several messages are called `PingRequest` (write one of `gatekeeper.PingRequest`, `auth.PingRequest`, `game.PingRequest`, `file.PingRequest`)
+    my.rules:29:17: error: several messages are named `PingRequest` (write one of `gatekeeper.PingRequest`, `auth.PingRequest`, `game.PingRequest`, `file.PingRequest`)
           inject server PingRequest
                         ^^^^^^^^^^^
     my.rules:30:15: error: tera.C_CHAT has no field `mesage` (did you mean `message`?)
           inject back tera.C_CHAT { channel: 1, mesage: "x" }
                       ^^^^^^^^^^^
-    my.rules:33:3: error: `drop` needs a message, and `every` has none (move it to a `when`)
+    my.rules:33:3: error: `drop` needs a message, but `every` has none (move it to a `when`)
           drop
           ^^^^
-    my.rules:34:3: error: `back` needs a message to answer (write `client` or `server`)
+    my.rules:34:3: error: `back` needs a message to reply to (write `client` or `server`)
           inject back S_CHAT
           ^^^^^^^^^^^^^^^^^^
     my.rules:35:9: error: `message` is not a variable (`every` has no message with fields; put text in double quotes)
@@ -218,7 +218,7 @@ fn unknown_names_and_values_get_suggestions() {
     my.rules:36:14: error: `os` is not a variable (did you mean `or`?)
           let seen = os
                      ^^
-    my.rules:38:14: error: `set` needs a message, and `on connect` has none (move it to a `when`)
+    my.rules:38:14: error: `set` needs a message, but `on connect` has none (move it to a `when`)
         on connect { set os = "mac" }
                      ^^^^^^^^^^^^^^
     my.rules:39:44: warning: auth.PingReply may not be encodable: auth.PingReply: fields.pingTimeMs: is missing

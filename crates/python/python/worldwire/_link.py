@@ -139,7 +139,7 @@ class Link:
         try:
             event = await asyncio.wait_for(inbox.get(), self.patience)
         except asyncio.TimeoutError:
-            message = f"{request}: no answer within {self.patience} s{self._hint()}"
+            message = f"{request}: no response within {self.patience} s{self._hint()}"
             raise ConnectionError(message) from None
         if event is None:
             raise ConnectionError(f"{request}: {self._why}")

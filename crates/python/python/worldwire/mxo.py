@@ -104,7 +104,7 @@ class _Auth(Link):
         try:
             await asyncio.wait_for(self._over.wait(), self.patience)
         except asyncio.TimeoutError:
-            raise ConnectionError(f"login: no answer within {self.patience} s") from None
+            raise ConnectionError(f"login: no response within {self.patience} s") from None
         if self._outcome is not None:
             return self._outcome
         if self._refusal is not None:
@@ -210,7 +210,7 @@ class Margin(Link):
             try:
                 report = await asyncio.wait_for(self._reports.get(), self.patience)
             except asyncio.TimeoutError:
-                raise ConnectionError(f"{what}: no answer within {self.patience} s") from None
+                raise ConnectionError(f"{what}: no response within {self.patience} s") from None
             if report is None:
                 raise ConnectionError(f"{what}: {self._why}")
             kind, _, _, status = report

@@ -345,7 +345,7 @@ const TEMPLATE: &str = r#"# Configuration of this login server. Changes take eff
 # The address for logins and patch requests. 0.0.0.0 means all addresses of this machine.
 listen =
 # The IP addresses of proxies in front of this server, such as ["10.0.0.2"]. They must begin every
-# connection with a header of the PROXY protocol, version 1 or 2. Limits and delays then apply to the
+# connection with a PROXY protocol header, version 1 or 2. Limits and delays then apply to the
 # addresses of their clients. No header is accepted from other addresses.
 trusted_proxies =
 # A second address with the same services, such as the official patch port, 12500. Empty for none.
@@ -388,7 +388,7 @@ free_players =
 [session]
 # How long a client may take to accept a session.
 accept_seconds =
-# The interval between keep-alives. Anything a client sends counts as an answer.
+# The interval between keep-alives. Anything a client sends counts as a reply.
 keep_alive_seconds =
 # Disconnect a client that sends nothing but keep-alives for this long.
 afk_seconds =
@@ -398,7 +398,7 @@ afk_seconds =
 ck2_seconds =
 # The number of failed logins after which a connection is closed.
 attempts =
-# Whether to delay answers, by at most 4 s, after several failed logins from the same address or to
+# Whether to delay replies, by at most 4 s, after several failed logins from the same address or to
 # the same account. Turn this off if many players share an address, and something else limits guesses.
 delay_after_failures =
 # Login messages older than MSG_USER_AUTHEN_V3: "accept", "refuse" or "ignore".

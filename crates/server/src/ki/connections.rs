@@ -472,7 +472,7 @@ impl Application<Connection> for Client {
             Wake::Confirmed(is_active) => match self.waiting.take() {
                 Some(Waiting::Confirmation(_, query)) if is_active => self.ask(query),
                 _ => {
-                    tracing::debug!(address = %self.peer.address, "the database does not answer");
+                    tracing::debug!(address = %self.peer.address, "the database does not respond");
                     return Flow::Break(());
                 }
             },
@@ -500,7 +500,7 @@ impl Application<Connection> for Client {
 }
 
 /// Why requests after a failed login are ignored.
-const DELAYED: &str = "sent before a delayed answer";
+const DELAYED: &str = "sent before a delayed reply";
 
 /// Completes when the login no longer needs to wait. Never completes if the login is not waiting.
 async fn done(waiting: Option<&mut Waiting>) -> Wake {

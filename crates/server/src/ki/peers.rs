@@ -54,7 +54,7 @@ impl Peers {
                     Ok(Ok(Ok(_))) => {}
                     Ok(Ok(Err(refusal))) => failed(&failures, &folder, &refusal.problem),
                     Ok(Err(error)) => failed(&failures, &folder, &error.to_string()),
-                    Err(_) => failed(&failures, &folder, "no answer within 5 s"),
+                    Err(_) => failed(&failures, &folder, "no response within 5 s"),
                 }
                 drop(slot);
             });

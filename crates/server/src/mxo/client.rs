@@ -395,7 +395,7 @@ impl Client {
         match self.fulfil(wish, sender).await {
             Ok(flow) => flow,
             Err(error) => {
-                tracing::debug!(address = %self.address, %error, "cannot answer a player");
+                tracing::debug!(address = %self.address, %error, "cannot reply to a player");
                 Flow::Continue(())
             }
         }
@@ -480,7 +480,7 @@ impl Application<Connection> for Client {
                         Err(error) => return self.refuse(&error, true),
                     };
                     if has_moved && let Err(error) = self.moved(client) {
-                        tracing::debug!(address = %self.address, %error, "cannot show a player");
+                        tracing::debug!(address = %self.address, %error, "cannot show that a player stays");
                     }
                 }
                 Unit::Rpc { .. } => return self.receive_rpc(piece.bytes, sender).await,

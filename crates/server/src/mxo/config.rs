@@ -378,7 +378,7 @@ auth_listen =
 margin_listen =
 game_listen =
 # The IP addresses of proxies that clients connect through, such as ["10.0.0.2"]. They must begin every TCP
-# connection with a header of the PROXY protocol, version 1 or 2. No header is accepted from other addresses.
+# connection with a PROXY protocol header, version 1 or 2. No header is accepted from other addresses.
 trusted_proxies =
 # The address of the status page (/status, /metrics and /health). It has no password. Empty for none.
 status =
@@ -421,16 +421,16 @@ characters_per_account =
 message_bytes =
 
 [login]
-# Whether to delay answers, by at most 4 s, after several failed logins from one address or for one account.
+# Whether to delay replies, by at most 4 s, after several failed logins from one address or for one account.
 delay_after_failures =
 # How long a correct password is remembered, so that checking it again takes little computing time. Only a keyed hash is
 # kept, in memory. 0 hashes every password in full.
 remember_seconds =
 # The time limit from a client's login until it connects to the margin server.
 certificate_seconds =
-# How long a client that has no character in the world can be silent.
+# How long a client that has no character in the world may stay silent.
 idle_seconds =
-# If a character in the world is loaded again, the new client replaces the old one if the old one has been silent for
+# When a character in the world is loaded again, the new client replaces the old one if the old one has been silent for
 # this long.
 replace_after_seconds =
 # How long a character takes to leave the world. Moving cancels it.
@@ -449,13 +449,13 @@ other_districts =
 # The weather: names of effects, separated by commas, such as bluesky1 or WinterSky3. `worldwire mxo sky` changes
 # it while the server runs.
 sky =
-# Options of clients, such as { PvPServer = 6, WR_RezEvents = "Halloween_Event" }: numbers and strings.
+# Client options, such as { PvPServer = 6, WR_RezEvents = "Halloween_Event" }: numbers and strings.
 options =
 # The time between ticks.
 tick_milliseconds =
 # The distance within which clients see objects and hear chat, in units. 100 units are a metre.
 reach =
-# The maximum number of bytes of objects sent to a client per tick.
+# The maximum number of bytes of object data sent to a client per tick.
 tick_bytes =
 "#;
 

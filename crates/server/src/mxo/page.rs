@@ -34,7 +34,7 @@ pub(super) fn router(shared: Arc<Shared>, counts: Arc<Counts>) -> Router {
 const INDEX: &str = "\
 GET  /status           clients, objects, ticks and traffic, as JSON
 GET  /views/CHARACTER  what the client of a character should see, as JSON
-POST /hold             stop the behaviour of objects for at most a minute
+POST /hold             pause the behaviour of objects for at most a minute
 POST /go               resume it
 ";
 

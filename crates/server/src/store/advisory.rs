@@ -137,7 +137,7 @@ async fn keep(lock: Weak<Mutex<Option<PgConnection>>>, options: PgConnectOptions
             }
             Err(StoreError::InUse { holder }) => {
                 // This process learns from its next commit whether another has taken over.
-                error!(holder, "another process uses this database now");
+                error!(holder, "another process is using this database now");
                 return;
             }
             Err(error) => {

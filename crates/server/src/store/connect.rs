@@ -24,7 +24,7 @@ pub(super) async fn connect(options: &PgConnectOptions) -> Result<PgConnection, 
     let problem = match timeout(CONNECT_WITHIN, options.connect()).await {
         Ok(Ok(connection)) => return Ok(connection),
         Ok(Err(error)) => described(&error),
-        Err(_) => format!("no answer within {} s", CONNECT_WITHIN.as_secs()),
+        Err(_) => format!("no response within {} s", CONNECT_WITHIN.as_secs()),
     };
     Err(StoreError::Connect { place: place(options), problem })
 }

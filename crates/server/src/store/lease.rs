@@ -510,7 +510,7 @@ mod tests {
         fake.is_down.store(true, Ordering::Relaxed);
         let start = BootInstant::now();
         let error = lease.ended().await;
-        let said = "not renewed for 30 s: the database did not answer in time";
+        let said = "not renewed for 30 s: the database did not respond in time";
         assert!(matches!(&*error, StoreError::LeaseLost(why) if why == said), "{error}");
         assert!(lease.view().invalid_since().is_some_and(|since| since <= start + VALID));
 

@@ -193,7 +193,7 @@ pub(crate) fn writer_name(folder: &Path) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The database did not answer in time.
-    #[error("the database did not answer in time")]
+    #[error("the database did not respond in time")]
     Timeout,
     /// Another process holds the database.
     #[error("the database is in use by {holder}; stop that process first")]
@@ -230,8 +230,8 @@ pub enum StoreError {
     /// The process has not renewed its lease for so long that a standby may have taken over. This
     /// is final.
     #[error(
-        "this process has lost its lease on the database ({0}), and another process may have taken \
-        over; it must exit"
+        "this process has lost its lease on the database ({0}), and another process may have \
+         taken over; this process must exit"
     )]
     LeaseLost(String),
     /// The server has had a SQLite database, which is now missing.

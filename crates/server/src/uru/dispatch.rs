@@ -92,7 +92,7 @@ impl Client {
                     Ok(auth) => Serving::Auth(Box::new(auth)),
                     Err(error) => {
                         if let Some(count) = shared.figures.unserved.count() {
-                            tracing::warn!(%address, ?error, count, "connections closed: the vault is not available; earlier lines say whether the database or the leader cannot be reached");
+                            tracing::warn!(%address, ?error, count, "connections closed: the vault is not available; earlier log lines say whether the database or the leader cannot be reached");
                         }
                         return Flow::Break(());
                     }

@@ -66,7 +66,8 @@ fn warn_of_open_files(folder: &Path, config: &ShardConfig) {
         let file = folder.join(file);
         if let Some(mode) = open_mode(&file) {
             let (file, mode) = (file.display(), format_args!("{mode:04o}"));
-            tracing::warn!(%file, %mode, "others can read this file, which has secrets; set its mode to 0600");
+            tracing::warn!(%file, %mode, "other users can read this file, which contains secrets; \
+                                          set its mode to 0600");
         }
     }
 }

@@ -263,12 +263,12 @@ async fn nodes_can_be_given_by_name() {
     assert_eq!(relto[0]["type"], "Age");
     let several = tree(&admin, json!("Personal")).await.unwrap_err();
     let wanted = [
-        "2 nodes are called \"Personal\"; specify one by its number: ",
+        "2 nodes are named \"Personal\"; specify one by its number: ",
         "(age Personal, Ann's Relto)",
     ];
     assert!(wanted.iter().all(|part| several.contains(part)), "{several}");
     let unknown = tree(&admin, json!("Gehn")).await;
-    assert_eq!(unknown, Err("no player or age is called \"Gehn\"".to_owned()));
+    assert_eq!(unknown, Err("there is no player or age named \"Gehn\"".to_owned()));
     assert_eq!(tree(&admin, json!("5")).await, Err("node 5 does not exist".to_owned()));
     admin.close().await;
 

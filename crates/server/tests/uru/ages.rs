@@ -251,7 +251,7 @@ async fn an_operator_can_kick_players() {
         let again = kick(&ann.player.to_string()).await;
         assert_eq!(again, Err(format!("\"{}\" is not logged in", ann.player)));
     }
-    assert_eq!(kick("Gehn").await, Err("no account or player is called \"Gehn\"".to_owned()));
+    assert_eq!(kick("Gehn").await, Err("there is no account or player named \"Gehn\"".to_owned()));
     // An account has the same name as another account's player.
     shard.vault.add_account("atrus", "secret", AccountFlags(0)).await.unwrap();
     assert!(kick("Atrus").await.unwrap_err().contains("give the player's number"));

@@ -67,12 +67,12 @@ async fn an_operator_clears_the_states_of_an_age() {
     // The name must be unique, and the age must be empty.
     let ambiguous = clear(&shard, "fern", false).await.unwrap_err();
     assert!(
-        ambiguous.starts_with("2 nodes are called \"fern\"; specify one by its number: "),
+        ambiguous.starts_with("2 nodes are named \"fern\"; specify one by its number: "),
         "{ambiguous}"
     );
     assert!(ambiguous.contains(" (age Fern, Atrus's Fern)"), "{ambiguous}");
     let unknown = clear(&shard, "Gehn", false).await;
-    assert_eq!(unknown, Err("no age is called \"Gehn\"".to_owned()));
+    assert_eq!(unknown, Err("there is no age named \"Gehn\"".to_owned()));
     let player = shard.vault.nodes_called("Yeesha").await.unwrap()[0].id;
     let no_age = clear(&shard, &player.to_string(), false).await;
     assert_eq!(no_age, Err(format!("{player} is a player (Yeesha), not an age")));

@@ -241,7 +241,7 @@ impl StreamMachine for Connection {
         let skipped = if is_known { stream.tear(length) } else { stream.skip(length) };
         let error = match skipped {
             Ok(()) if watches => return,
-            Ok(()) => Error::malformed(wanted, format!("{length} bytes missing")),
+            Ok(()) => Error::malformed(wanted, format!("a gap of {length} bytes")),
             Err(error) => error,
         };
         self.fault(side, error.at(at));

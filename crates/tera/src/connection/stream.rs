@@ -239,7 +239,7 @@ impl Stream {
             return Ok(());
         }
         let Some(cipher) = &mut self.cipher else {
-            let found = format!("{length} bytes missing");
+            let found = format!("a gap of {length} bytes");
             return Err(Error::malformed("the whole key exchange", found));
         };
         self.budget.spend(length)?;
@@ -255,7 +255,7 @@ impl Stream {
     pub(super) fn torn(&self) -> Option<Error> {
         if let Phase::Searching(search) = &self.phase {
             let found = format!("none in the {} bytes that follow", search.seen());
-            let error = Error::malformed("a message after the bytes that could not be read", found);
+            let error = Error::malformed("a message after the unreadable bytes", found);
             return (search.seen() > 0).then(|| error.at(search.from()));
         }
         self.incoming.torn(match self.phase {
@@ -282,7 +282,7 @@ fn hello(bytes: &[u8]) -> Result<(Unit, usize)> {
     if bytes.iter().zip(HELLO).any(|(found, wanted)| *found != wanted) {
         let found = bytes.iter().take(HELLO.len()).map(|byte| format!("{byte:02x}"));
         let found = found.collect::<Vec<_>>().join(" ");
-        return Err(Error::malformed("hello, 01 00 00 00", found).at(0));
+        return Err(Error::malformed("the hello, 01 00 00 00", found).at(0));
     }
     fixed(Unit::Hello, HELLO.len(), bytes)
 }

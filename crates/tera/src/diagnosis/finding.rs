@@ -139,7 +139,7 @@ impl fmt::Display for Finding {
                 let plural = plural(*count);
                 write!(
                     f,
-                    "{name} ({opcode}): {count} message{plural}, and every version of its \
+                    "{name} ({opcode}): {count} message{plural}, but every version of its \
                      definition is deprecated"
                 )
             }
@@ -173,7 +173,7 @@ impl fmt::Display for Finding {
                 let plural = plural(*count);
                 match (failed, error, gaps) {
                     (0, _, 0) | (_, None, 0) => {
-                        let what = "finds bodies in other positions";
+                        let what = "expects bodies in other positions";
                         write!(f, "{title} {what} in {odd} of {count} message{plural}")?;
                     }
                     (0, _, _) | (_, None, _) => {

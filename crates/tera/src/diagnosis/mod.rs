@@ -416,7 +416,7 @@ mod tests {
                 "S_B.1 is outdated at patch 90",
                 "S_C (7): 1 message without a definition",
                 "8: 1 unnamed message from the client",
-                "S_D (9): 1 message, and every version of its definition is deprecated",
+                "S_D (9): 1 message, but every version of its definition is deprecated",
             ]
         );
         let none =

@@ -73,7 +73,8 @@ impl Deprecated {
     /// Reads the rules in a file or in a part of one.
     pub(super) fn of(file: &mut JsonFile<'_>, json: &Json) -> Self {
         let mut rules = Self::default();
-        for (message, versions) in file.members(json, "there must be an object of messages") {
+        for (message, versions) in file.members(json, "the file must contain an object of messages")
+        {
             let Some(versions) = versions.as_object() else {
                 file.bad(message, format!("{message} must have an object of versions"));
                 continue;

@@ -7,7 +7,7 @@ pub const NOT_UTF8: &str = "not UTF-8; read as Latin-1";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotText {
     /// Text saved as UTF-16.
-    #[error("UTF-16; save it as UTF-8")]
+    #[error("encoded as UTF-16; save it as UTF-8")]
     Utf16,
     /// Not text; the first byte that is not UTF-8 is at this offset.
     #[error("not UTF-8 text (at byte {0})")]
@@ -63,7 +63,7 @@ mod tests {
                 assert_eq!(read(bytes), Err(NotText::Utf16));
             }
         }
-        assert_eq!(NotText::Utf16.to_string(), "UTF-16; save it as UTF-8");
+        assert_eq!(NotText::Utf16.to_string(), "encoded as UTF-16; save it as UTF-8");
         assert_eq!(read(Vec::new()), Ok((String::new(), false)));
         assert_eq!(read(b"a\0b\0\0\xff".to_vec()), Err(NotText::Binary(5)));
     }

@@ -57,12 +57,12 @@ impl Fault {
     const fn wanted(self) -> &'static str {
         match self {
             Self::Truncated => "a field within the message",
-            Self::LengthMismatch => "the message's own length",
+            Self::LengthMismatch => "the message's actual length",
             Self::OffsetInHeader => "an offset after the header and its counts and offsets",
             Self::OffsetOutOfRange => "an offset within the message",
             Self::UnterminatedString => "a NUL at the end of the text",
             Self::BytesOutOfRange => "bytes that end within the message",
-            Self::ArrayChainShort => "as many linked elements as the count says",
+            Self::ArrayChainShort => "the number of linked elements given by the count",
             Self::ArrayChainLong => "no link after the last counted element",
             Self::HereMismatch => "an element that begins with its own offset",
             Self::TooManyElements => "no more elements than the bytes can hold",

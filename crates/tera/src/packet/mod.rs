@@ -198,8 +198,8 @@ impl Packets {
         let is_plain = form == HeaderForm::Plain && self.unused_list(opcode).is_none();
         if from_client && is_plain && detect::has_integrity(definition, message) {
             remarks.push(format!(
-                "{name} fits its definition only with a counter and checksum; if it has them, name it \
-                 in integrity/PATCH.json and supply the patch"
+                "{name} fits its definition only with a counter and checksum; if it has them, \
+                 list it in integrity/PATCH.json and supply the patch"
             ));
         }
         if let (Some(patch), true) = (self.patch, self.is_deprecated(name, definition.version())) {

@@ -132,7 +132,7 @@ fn refuse(kind: ProblemKind, message: String, help: Option<&str>) -> Refusal {
 pub(crate) fn check(line: &Line, dialect: Dialect) -> Result<(), Refusal> {
     let foreign = |what: String, home: &str| {
         let message = format!("the {dialect} dialect has no {what}");
-        let help = format!("it belongs to the {home} dialect; a set uses one dialect only");
+        let help = format!("it belongs to the {home} dialect; a set can use only one dialect");
         Err(refuse(ProblemKind::WrongDialect, message, Some(&help)))
     };
     if dialect != Dialect::Proto {

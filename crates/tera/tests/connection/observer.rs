@@ -195,7 +195,7 @@ fn a_hello_that_is_missing_costs_the_hello() {
     assert!(rest.iter().filter(|line| line.starts_with("server [")).count() > 3);
     // No other missing part of the exchange can be replaced.
     let torn = hear(&|observer| observer.input(NOW, Side::Server, Input::Gap(5)));
-    let wanted = "wanted the whole key exchange, found 5 bytes missing";
+    let wanted = "wanted the whole key exchange, found a gap of 5 bytes";
     assert!(torn.iter().any(|line| line.ends_with(wanted)));
 }
 
@@ -209,7 +209,7 @@ fn a_torn_exchange_cannot_be_read() {
     insta::assert_snapshot!(lines(&mut observer).join("\n"), @r"
     server Hello
     Gap { side: Client, range: 0..28 }
-    fault of the client: at byte 0: wanted the whole key exchange, found 28 bytes missing
+    fault of the client: at byte 0: wanted the whole key exchange, found a gap of 28 bytes
     ");
 }
 

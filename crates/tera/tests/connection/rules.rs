@@ -23,7 +23,7 @@ fn rules_are_kept() {
     let mut end = client(Variant::From45);
     end.input(NOW, Side::Server, Input::Bytes(&[1, 0, 2]));
     insta::assert_snapshot!(lines(&mut end).join("\n"), @r"
-    fault of the server: at byte 0: wanted hello, 01 00 00 00, found 01 00 02
+    fault of the server: at byte 0: wanted the hello, 01 00 00 00, found 01 00 02
     Closed(Fault)
     ");
     let mut end = client(Variant::From45);
@@ -132,7 +132,7 @@ fn an_active_role_ends_with_its_peer() {
     end.input(NOW, Side::Server, Input::Gap(4));
     let heard = lines(&mut end);
     assert_eq!(heard[0], "Gap { side: Server, range: 0..4 }");
-    assert!(heard[1].ends_with("wanted the whole key exchange, found 4 bytes missing"));
+    assert!(heard[1].ends_with("wanted the whole key exchange, found a gap of 4 bytes"));
     assert_eq!(heard[2], "Closed(Fault)");
     let mut end = pair.server;
     assert!(end.is_closed() && hear(&mut end, Side::Client, &[1; 100]).is_empty());

@@ -90,8 +90,8 @@ pub struct Connection {
 
 /// The hint for a client whose encrypted connection ends before it has read a message. The key
 /// exchange succeeds with any key, but with a wrong one, each side reads noise afterwards.
-pub const OTHER_KEYS: &str = "the keys may be those of another shard: check that they are this \
-                              server's, and that it accepts the client's build";
+pub const OTHER_KEYS: &str = "the keys may be those of another shard: check that the keys belong \
+                              to this server, and that the server accepts the client's build";
 
 /// The maximum number of encrypted bytes that an observer or relay keeps while it waits for the
 /// seed.
@@ -326,7 +326,7 @@ impl StreamMachine for Connection {
                     (false, true) => "a shorter gap",
                     (false, false) => "a stream without gaps",
                 };
-                Error::malformed(wanted, format!("{length} bytes missing"))
+                Error::malformed(wanted, format!("a gap of {length} bytes"))
             }
         };
         self.fault(side, error.at(at));

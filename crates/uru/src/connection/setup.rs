@@ -25,14 +25,14 @@ impl Connection {
         let refuse = |wanted: &'static str, found: String| Err(Error::malformed(wanted, found));
         let Some(service) = packet.service() else {
             let found = packet.connection_type().to_string();
-            return refuse("a connection type that is served", found);
+            return refuse("a connection type that this server accepts", found);
         };
         if let Role::Server { config, .. } = &self.sender.half.role {
             if !config.services.contains(&service) {
-                return refuse("a service that is served", service.name().to_owned());
+                return refuse("a service that this server offers", service.name().to_owned());
             }
             if service != Service::File && !config.builds.admits(packet.build_id) {
-                return refuse("an admitted build", packet.build_id.to_string());
+                return refuse("a build that this server admits", packet.build_id.to_string());
             }
             if config.product.is_some_and(|product| product != packet.product_id) {
                 return refuse("the shard's product id", packet.product_id.to_string());

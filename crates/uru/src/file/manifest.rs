@@ -310,7 +310,7 @@ fn parse_line(line: &str) -> Result<ManifestEntry<'static>, (usize, &'static str
     let name = |column, text: &str| {
         let units = text.encode_utf16().count();
         if units == 0 || units > MAX_NAME_UNITS {
-            return Err((column, "a name of 1 to 259 units", text.to_owned()));
+            return Err((column, "a name of 1 to 259 UTF-16 units", text.to_owned()));
         }
         Ok(ZStr::from(text))
     };

@@ -178,10 +178,16 @@ impl Age {
         }
         let instance = &self.instance;
         let is_member = |id: u32| instance.members().any(|member| member.player().id == id);
-        assert!(instance.lock_holders().all(is_member), "a lock without a member");
-        assert!(instance.clones().all(|(_, owner)| is_member(owner)), "a clone without a member");
+        assert!(
+            instance.lock_holders().all(is_member),
+            "a lock is held by a player who is not a member"
+        );
+        assert!(
+            instance.clones().all(|(_, owner)| is_member(owner)),
+            "a clone belongs to a player who is not a member"
+        );
         assert_eq!(instance.owner().is_some(), instance.members().next().is_some());
-        assert!(instance.owner().is_none_or(is_member), "an owner who left");
+        assert!(instance.owner().is_none_or(is_member), "the owner is not a member");
         assert!(instance.clones().count() <= BOUNDS.clones);
         assert!(instance.states().len() <= BOUNDS.states);
         assert!(instance.state_bytes() <= BOUNDS.state_bytes);

@@ -263,7 +263,7 @@ impl Age {
             let most = self.seen.shared.entry(game).or_default();
             *most = members.len().max(*most);
         }
-        assert_eq!(running, self.members, "the events tell another story");
+        assert_eq!(running, self.members, "the events disagree with the members");
         // Each bound allows for both tables and games without a table.
         let bound = BOUNDS.tables + BOUNDS.own_games * usize::from(PLAYERS);
         assert!(tables.values().all(|count| *count <= bound), "{tables:?}");

@@ -89,7 +89,7 @@ fn update(data: &[u8]) {
         let before = ObjectState::of(&base);
         let mut after = before.clone();
         if after.apply(&update, rule, &now).is_err() {
-            assert_eq!(after, before, "changed although refused");
+            assert_eq!(after, before, "a refused update changed the state");
             continue;
         }
         holds(&SET, &after);

@@ -134,7 +134,7 @@ mod tests {
             ]
         );
         let name = json!({"name": {"$hex": "00d8"}});
-        let wanted = ["name: wanted valid UTF-16, found an unpaired surrogate as unit 0"];
+        let wanted = ["name: wanted valid UTF-16, found an unpaired surrogate at UTF-16 unit 0"];
         assert_eq!(found(Side::Client, 0, "Marker", "ChangeGameName", name.clone()), wanted);
         assert_eq!(found(Side::Server, 0, "Marker", "GameNameChanged", name), wanted);
         let spiral = GameType::BlueSpiral.id().to_string();

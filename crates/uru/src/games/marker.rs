@@ -224,7 +224,7 @@ impl MarkerGame {
         let answer: Vec<GameBody<'static>> = match (*asked, answer) {
             (Asked::Add(marker), MarkerAnswer::Added { marker: id }) => vec![added(*id, &marker)],
             (Asked::Add(_), MarkerAnswer::Full) => {
-                let error = Error::invalid("the game has as many markers as the store allows");
+                let error = Error::invalid("the game already has the maximum number of markers");
                 return Err(Refused::new(RefusedClass::Limit, error));
             }
             (Asked::Delete(marker), _) if is_done => vec![body(MarkerDeleted { marker })],

@@ -151,11 +151,11 @@ pub(super) fn check_text<const N: usize>(
     match text_fault(text) {
         None => Ok(()),
         Some(TextFault::Unterminated) => {
-            let error = Error::malformed(format!("at most {} units", N - 1), format!("{N}"));
+            let error = Error::malformed(format!("at most {} UTF-16 units", N - 1), format!("{N}"));
             Err(Refused::new(RefusedClass::UnterminatedString, error.inside(field)))
         }
         Some(TextFault::Surrogate { unit }) => {
-            let found = format!("an unpaired surrogate as unit {unit}");
+            let found = format!("an unpaired surrogate at UTF-16 unit {unit}");
             let error = Error::malformed("valid UTF-16", found).inside(field);
             Err(Refused::new(RefusedClass::BadUtf16, error))
         }

@@ -104,7 +104,7 @@ impl<const N: usize> TextFormat for GameUnits<N> {
 
 #[cold]
 fn too_long<const N: usize>(stored: &[u8]) -> Error {
-    Error::limit("units of this string", N as u64, stored.len() as u64 / 2)
+    Error::limit("UTF-16 units of this string", N as u64, stored.len() as u64 / 2)
 }
 
 #[cold]
@@ -153,7 +153,7 @@ mod tests {
         let encode = |text: &str| GameText::<4>::from(text).encode(&mut Writer::new());
         assert!(encode("abcd").is_ok());
         let error = encode("abcde").unwrap_err().to_string();
-        assert_eq!(error, "wanted at most 4 (units of this string), found 5");
+        assert_eq!(error, "wanted at most 4 (UTF-16 units of this string), found 5");
         assert!(encode("a\0b").unwrap_err().to_string().contains("a NUL character"));
         let json = worldwire_core::json::json!("a\0b");
         assert!(GameText::<4>::from_json((&json).into()).is_err());

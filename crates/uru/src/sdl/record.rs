@@ -137,7 +137,7 @@ impl Width {
 
     fn write(self, number: usize, writer: &mut Writer) -> Result<()> {
         let wrong = |max: u32| {
-            move |_| Error::limit("elements that an index can name", max.into(), number as u64)
+            move |_| Error::limit("elements that an index can address", max.into(), number as u64)
         };
         match self {
             Self::One => writer.u8(u8::try_from(number).map_err(wrong(0xff))?),

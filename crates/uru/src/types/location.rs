@@ -134,8 +134,10 @@ impl<'d> Record<'d> for Location {
             })?,
             (Some(number), Some(parts)) if number.page() == Some(parts) => number,
             (Some(number), Some(_)) => {
-                let error =
-                    Error::value("the number of `age` and `page`", format!("{:#x}", number.0));
+                let error = Error::value(
+                    "the number that `age` and `page` imply",
+                    format!("{:#x}", number.0),
+                );
                 let error = error.hint("leave out `sequenceNumber`, or `age` and `page`");
                 return Err(error.inside("sequenceNumber"));
             }
@@ -220,8 +222,8 @@ mod tests {
         for (json, wanted) in [
             (
                 json!({"sequenceNumber": 5, "age": 120, "page": 1, "flags": []}),
-                "sequenceNumber: wanted the number of `age` and `page`, found 0x5; leave out \
-                 `sequenceNumber`, or `age` and `page`",
+                "sequenceNumber: wanted the number that `age` and `page` imply, found 0x5; leave \
+                 out `sequenceNumber`, or `age` and `page`",
             ),
             (
                 json!({"age": 120, "flags": []}),

@@ -89,7 +89,7 @@ impl LoadMask {
             }
             (Some(mask), _) => {
                 let found = format!("0x{:02x}", mask.0);
-                let error = Error::value("the mask of `quality` and `capability`", found);
+                let error = Error::value("the mask that `quality` and `capability` imply", found);
                 let error = error.hint("leave out `loadMask`, or `quality` and `capability`");
                 Err(error.inside("loadMask"))
             }

@@ -442,7 +442,7 @@ mod tests {
         let error = Str::<4>::decode(&mut Reader::new(&bytes), "os").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "os at byte 0: wanted at most 3 (units of this string), found 4"
+            "os at byte 0: wanted at most 3 (UTF-16 units of this string), found 4"
         );
         assert!(Str::<5>::decode(&mut Reader::new(&bytes), "os").is_ok());
         assert!(Str::<4>::from("abcd").encode(&mut Writer::new()).is_err());

@@ -33,7 +33,7 @@ pub(super) fn zero_unit(stored: &[u8], wide: bool) -> Option<usize> {
 /// The error for text of more than `max` units.
 #[cold]
 pub(super) fn too_long(max: usize, bytes: usize, wide: bool) -> Error {
-    let what = if wide { "units of this string" } else { "bytes of this string" };
+    let what = if wide { "UTF-16 units of this string" } else { "bytes of this string" };
     Error::limit(what, max as u64, (bytes / unit(wide)) as u64)
 }
 

@@ -109,7 +109,7 @@ impl<'d, const FOLLOWING: usize> Field<'d> for SafeWString<'d, FOLLOWING> {
         let count = self.stored.len() / 2;
         let Some(count) = u16::try_from(count).ok().filter(|count| usize::from(*count) <= MAX)
         else {
-            return Err(Error::limit("units of a safe string", MAX as u64, count as u64));
+            return Err(Error::limit("UTF-16 units of a safe string", MAX as u64, count as u64));
         };
         writer.u16(count | self.high);
         writer.bytes(&self.stored);
@@ -135,7 +135,7 @@ impl<'d, const FOLLOWING: usize> Field<'d> for SafeWString<'d, FOLLOWING> {
         };
         if !text.len().is_multiple_of(2) || text.len() / 2 > MAX {
             let found = text.len() as u64 / 2;
-            return Err(Error::limit("units of a safe string", MAX as u64, found));
+            return Err(Error::limit("UTF-16 units of a safe string", MAX as u64, found));
         }
         // After an empty text the terminator can only be zero or missing; other texts always have
         // one.

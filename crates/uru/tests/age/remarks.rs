@@ -191,20 +191,20 @@ fn flags_and_fields_of_the_header() {
         (NetFlags::InterAgeRouting, "InterAgeRouting"),
         (NetFlags::RouteToAllPlayers, "RouteToAllPlayers"),
     ] {
-        let wanted = format!("the flag {name}, which this class never has");
+        let wanted = format!("the flag {name}, which this class does not use");
         odd(Side::Client, with(flag, |_| ()), &wanted);
     }
     odd(Side::Client, with(NetFlags(1 << 30), |_| ()), "unknown flags 0x40000000");
     let both = NetFlags::RouteToAllPlayers | NetFlags::InterAgeRouting;
-    odd(Side::Client, directed_chat(both), "InterAgeRouting beside RouteToAllPlayers");
+    odd(Side::Client, directed_chat(both), "InterAgeRouting together with RouteToAllPlayers");
     let to_all = NetFlags::RouteToAllPlayers;
-    odd(Side::Client, directed_chat(to_all), "RouteToAllPlayers, which this class never has");
+    odd(Side::Client, directed_chat(to_all), "RouteToAllPlayers, which this class does not use");
     let payload = enable(MessageHeader {
         bcast_flags: BroadcastFlags::NetPropagate | BroadcastFlags::NetAllowInterAge,
         ..to_nobody()
     });
     let routed = game(A, &payload, NetFlags::InterAgeRouting);
-    odd(Side::Client, routed, "InterAgeRouting, which this class never has");
+    odd(Side::Client, routed, "InterAgeRouting, which this class does not use");
 
     let mut message = members_request(A);
     message.header.flags = NetFlags(message.header.flags.0 & !NetFlags::IsSystemMessage.0);
@@ -220,12 +220,12 @@ fn flags_and_fields_of_the_header() {
     odd(Side::Client, message, "without the flag InitialAgeStateRequest");
     let mut message = lock(A, "Lever", true);
     message.header.flags = message.header.flags | NetFlags::IsSystemMessage;
-    odd(Side::Client, message, "the flag IsSystemMessage, which this class never has");
+    odd(Side::Client, message, "the flag IsSystemMessage, which this class does not use");
 }
 
 #[test]
 fn requests_pages_and_regions() {
-    odd(Side::Client, state_request(A, &[1]), "a list of rooms, which is always empty");
+    odd(Side::Client, state_request(A, &[1]), "a list of rooms, which should be empty");
     odd(Side::Client, paging(A, 0..0, 0), "without a page");
     odd(Side::Client, paging(A, 0..2, 0), "several pages");
     for flag in [2, 4, 8] {
@@ -236,9 +236,13 @@ fn requests_pages_and_regions() {
     rooms[0].location.sequence_number = SequenceNumber(0xfeff_0021);
     nowhere.rooms = rooms.into();
     odd(Side::Client, nowhere, "page 0xfeff0021 does not exist");
-    odd(Side::Client, regions(A, &[1], &[1]), "careAbout lacks region 0");
-    odd(Side::Client, regions(A, &[0, 2], &[1]), "careAbout lacks a region that the player is in");
-    odd(Side::Client, regions(A, &[0], &[]), "in is empty");
+    odd(Side::Client, regions(A, &[1], &[1]), "`careAbout` lacks region 0");
+    odd(
+        Side::Client,
+        regions(A, &[0, 2], &[1]),
+        "`careAbout` lacks a region that the player is in",
+    );
+    odd(Side::Client, regions(A, &[0], &[]), "`in` is empty");
     let mut page = player_page(A);
     page.unload = true.into();
     odd(Side::Client, page, "unloads an avatar, which clients never do");
@@ -271,7 +275,7 @@ fn states() {
     let usual = || state(A, object(1, "Lever"), lever_state());
     let mut initial = usual();
     initial.is_initial_state = true.into();
-    odd(Side::Client, initial, "isInitialState, which only servers set");
+    odd(Side::Client, initial, "`isInitialState`, which only servers set");
     let mut kept = broadcast(A, avatar(A), lever_state());
     kept.state.is_avatar_state = true.into();
     odd(Side::Client, kept, "an avatar's state that is marked to persist");
@@ -291,7 +295,7 @@ fn states() {
 fn clones() {
     let mut initial = clone_of(&avatar(A));
     initial.is_initial_state = true.into();
-    odd(Side::Client, initial, "isInitialState, which only servers set");
+    odd(Side::Client, initial, "`isInitialState`, which only servers set");
     let mut player = clone_of(&avatar(A));
     player.is_player = true.into();
     odd(Side::Client, player, "disagree about whether the clone is a player");
@@ -304,7 +308,7 @@ fn clones() {
     odd(Side::Client, clone_of(&object(1, "Hen")), "an object that is not a clone");
     let mut routed = clone_of(&avatar(A));
     routed.header.flags = routed.header.flags | NetFlags::InterAgeRouting;
-    odd(Side::Client, routed, "InterAgeRouting, which this class never has");
+    odd(Side::Client, routed, "InterAgeRouting, which this class does not use");
 }
 
 #[test]
@@ -327,9 +331,9 @@ fn payloads() {
     marked.stream = Stream::uncompressed(bytes(&enable(to_nobody())));
     odd(Side::Client, marked, "HasGameMsgRcvrs, but no actual receivers");
     let warp = directed(A, &enable(to_nobody()), &[B], NetFlags(0));
-    odd(Side::Client, warp, "a payload that is never directed");
+    odd(Side::Client, warp, "a payload that should not be directed");
     let none = directed(A, &chat_to_nobody(ChatFlags(1)), &[], NetFlags(0));
-    odd(Side::Client, none, "a directed message without players");
+    odd(Side::Client, none, "a directed message without receivers");
     let loud = game(A, &chat_to_nobody(ChatFlags(1 << 20)), NetFlags(0));
     odd(Side::Client, loud, "unused chat flags 0x100000");
     let task_msg = AvTaskMsg { message: to_nobody(), has_task: false.into(), task: None };
@@ -347,14 +351,14 @@ fn payloads() {
     let long = vec![0x17; 300];
     let mut zipped = state(A, object(1, "Lever"), long.clone());
     zipped.stream = Stream::deflated(&long[..40]).unwrap();
-    odd(Side::Client, zipped, "at most 255 bytes, but compressed");
+    odd(Side::Client, zipped, "compressed, although it has at most 255 bytes");
 }
 
 #[test]
 fn what_only_servers_send() {
     odd(Side::Client, members(identity(), MemberFlags(0)), "clients do not send this class");
     odd(Side::Server, members_request(A), "servers do not send this class");
-    odd(Side::Server, members(identity(), MemberFlags(1)), "member flags, which are always 0");
+    odd(Side::Server, members(identity(), MemberFlags(1)), "member flags, which should be 0");
     let mut own = members(identity(), MemberFlags(0));
     own.header.flags = own.header.flags | NetFlags::HasPlayerID;
     own.header.player_id = Some(B);
@@ -403,7 +407,7 @@ fn brains_without_booleans() {
                   it only by chance";
     assert_eq!(bare, [wanted]);
     let other = remarks(Side::Server, push(&[0, 0x81, 0, 0x80]));
-    assert_eq!(other, ["stream.payload.brain.hasEndMsg: a boolean other than 0 and 1"]);
+    assert_eq!(other, ["stream.payload.brain.hasEndMsg: a boolean that is neither 0 nor 1"]);
 }
 
 #[test]
@@ -448,7 +452,7 @@ fn texts_objects_and_booleans() {
     assert_eq!(remarks(Side::Client, on(0x78_0021, 16)), [""; 0]);
     odd(Side::Client, about(object(0x200, "Lever")), "an object of class 0x0200");
     let always = Uoid { load_mask: Some(LoadMask::ALWAYS), ..object(1, "Lever") };
-    odd(Side::Client, about(always), "a load mask that is always left out");
+    odd(Side::Client, about(always), "a load mask that should be left out");
     let clone = |id, filler, player_id| {
         about(Uoid { clone: Some(CloneIds { id, filler, player_id }), ..object(1, "Hen") })
     };
@@ -475,14 +479,14 @@ fn texts_objects_and_booleans() {
         message[at] = 2;
         lint(outer(&message), &message, Side::Client, &Limits::DEFAULT)
     };
-    assert_eq!(lint_changed(end), ["lockRequest: a boolean other than 0 and 1"]);
+    assert_eq!(lint_changed(end), ["lockRequest: a boolean that is neither 0 nor 1"]);
     // The key of the sender follows the class of the payload.
     let message = bytes(&NetMessage::from(about(page_object())));
     let at = message.windows(2).position(|two| two == [0x54, 2]).unwrap() + 2;
     let mut changed = message.clone();
     changed[at] = 3;
     let found = lint(outer(&changed), &changed, Side::Client, &Limits::DEFAULT);
-    assert_eq!(found, ["stream.payload.sender: a boolean other than 0 and 1"]);
+    assert_eq!(found, ["stream.payload.sender: a boolean that is neither 0 nor 1"]);
 }
 
 fn page_object() -> Uoid<'static> {
@@ -507,7 +511,7 @@ fn messages_of_other_services() {
         found(Side::Server, ServerMessage::from(reply).into())
     };
     assert_eq!(reply(NetError::Success), [""; 0]);
-    assert_eq!(reply(NetError::Pending), ["the result Pending, which is never sent"]);
+    assert_eq!(reply(NetError::Pending), ["the result Pending, which should never be sent"]);
     let misread = "the result VaultNodeNotFound, which clients mistake for success here";
     assert_eq!(reply(NetError::VaultNodeNotFound), [misread]);
 }
@@ -525,15 +529,15 @@ fn connect_packets() {
     assert_eq!(
         lint_connect(&file),
         [
-            "a server type, which is 0 from clients",
-            "a build number, which is 0 on file connections"
+            "a server type, which clients should send as 0",
+            "a build number, which should be 0 on file connections"
         ]
     );
     let mut gatekeeper = ConnectPacket::new(Service::Gatekeeper);
     if let ConnectData::Gatekeeper(data) = &mut gatekeeper.data {
         data.token = Uuid([1; 16]);
     }
-    let token = "a token, which is zero on gatekeeper connections";
+    let token = "a token, which should be zero on gatekeeper connections";
     assert_eq!(lint_connect(&gatekeeper), [token]);
     let mut defunct = ConnectPacket::new(Service::Auth);
     defunct.data = ConnectData::Csr;

@@ -82,8 +82,8 @@ fn an_observer_needs_the_whole_key_exchange() {
         events.extend(drain(&mut observer));
         let gap = format!("{side} gap {before}..{}", before + 5);
         let fault = format!(
-            "{side} fault at byte {before}: \
-             wanted a complete connection setup, found 5 bytes missing"
+            "{side} fault at byte {before}: wanted a complete connection setup, found a gap of 5 \
+             bytes"
         );
         let tail = [gap, fault, "closed: closed by the other side".to_owned()];
         assert_eq!(events[events.len() - 3..], tail, "{events:?}");
@@ -274,7 +274,7 @@ fn only_an_observer_survives_a_gap() {
         [
             format!("client gap {at}..{}", at + 7),
             format!(
-                "client fault at byte {at}: wanted a stream without gaps, found 7 bytes missing"
+                "client fault at byte {at}: wanted a stream without gaps, found a gap of 7 bytes"
             ),
             "closed: closed because of a fault".to_owned(),
         ]

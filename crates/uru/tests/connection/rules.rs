@@ -91,7 +91,7 @@ fn faults_name_the_violated_rule() {
         (open_config(), with(0, 99), "connType at byte 0: wanted a connection type"),
         (open_config(), with(1, 32), "headerBytes at byte 1: wanted 31, found 32"),
         (open_config(), with(31, 21), "dataBytes at byte 31: wanted 20, found 21"),
-        (strict, good.clone(), "wanted an admitted build, found 918"),
+        (strict, good.clone(), "wanted a build that this server admits, found 918"),
         (
             ServerConfig::new(KEYS.clone()),
             plain_start(Service::Auth),
@@ -102,8 +102,8 @@ fn faults_name_the_violated_rule() {
         (
             open_config(),
             auth(&long_name),
-            "auth.AcctLoginRequest: fields.accountName at byte 63: \
-             wanted at most 63 (units of this string), found 64",
+            "auth.AcctLoginRequest: fields.accountName at byte 63: wanted at most 63 (UTF-16 \
+             units of this string), found 64",
         ),
         (
             open_config(),
@@ -128,7 +128,7 @@ fn faults_name_the_violated_rule() {
     }
     let csr = [&[20, 31, 0][..], &good[3..31], &[4, 0, 0, 0]].concat();
     let fault = server_fault(open_config(), &csr).unwrap_or_default();
-    assert!(fault.contains("wanted a connection type that is served"), "{fault}");
+    assert!(fault.contains("wanted a connection type that this server accepts"), "{fault}");
 }
 
 #[test]

@@ -274,7 +274,7 @@ fn a_server_checks_service_build_and_product() {
     assert_eq!(reported(open_config(), &packet(same)), None);
     assert_eq!(
         reported(open_config(), &packet(newer)),
-        fault("wanted an admitted build, found 919")
+        fault("wanted a build that this server admits, found 919")
     );
     assert_eq!(reported(open_config(), &packet(newest)), None);
     let any = ServerConfig { builds: BuildPolicy::Any, ..open_config() };
@@ -293,7 +293,10 @@ fn a_server_checks_service_build_and_product() {
         fault("wanted the shard's product id, found ea489821-6c35-4bd0-9dae-bb17c585e680")
     );
     let game = ServerConfig { services: vec![Service::Game], ..open_config() };
-    assert_eq!(reported(game, &packet(same)), fault("wanted a service that is served, found auth"));
+    assert_eq!(
+        reported(game, &packet(same)),
+        fault("wanted a service that this server offers, found auth")
+    );
     let dead: [fn(&mut ConnectPacket); 2] = [
         |packet| packet.data = ConnectData::Csr,
         |packet| {
@@ -301,7 +304,7 @@ fn a_server_checks_service_build_and_product() {
         },
     ];
     for (dead, name) in dead.into_iter().zip(["CliToCsr (20)", "SimpleNet (21)"]) {
-        let wanted = format!("wanted a connection type that is served, found {name}");
+        let wanted = format!("wanted a connection type that this server accepts, found {name}");
         assert_eq!(reported(open_config(), &packet(dead)), fault(&wanted));
     }
     // A missing key is the server's own fault, and the error names it.

@@ -261,7 +261,7 @@ fn a_message_with_an_overlong_name() {
     0x0002..0x000c    fields:
     0x0002..0x0006      transId: 5
     0x0006..0x000a      clientChallenge: 195911405
-    ! auth.AcctLoginRequest: fields.accountName at byte 10: wanted at most 63 (units of this string), found 64
+    ! auth.AcctLoginRequest: fields.accountName at byte 10: wanted at most 63 (UTF-16 units of this string), found 64
     {"name":"AcctLoginRequest",
     "fields":{"transId":5,
     "clientChallenge":195911405}}
@@ -292,6 +292,6 @@ fn json_with_a_misspelled_field() {
     let json = json!({"name": "AcctSetPlayerReqest", "fields": {}});
     let error = Message::from_json(Service::Auth, Side::Client, &json).unwrap_err();
     insta::assert_snapshot!(error, @r#"
-    auth.AcctSetPlayerReqest: fields: wanted a message that a client sends on auth, found "AcctSetPlayerReqest"; did you mean "AcctSetPlayerRequest"?
+    auth.AcctSetPlayerReqest: fields: wanted a message that a client sends on auth connections, found "AcctSetPlayerReqest"; did you mean "AcctSetPlayerRequest"?
     "#);
 }

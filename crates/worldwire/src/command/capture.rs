@@ -366,7 +366,7 @@ pub(crate) fn check_stream(dissection: &Dissection, stream: u64) -> Result<(), F
 /// The error for a conversation that is not in the capture.
 pub(crate) fn no_conversation(stream: u64, count: u64) -> Failure {
     say(format_args!(
-        "worldwire: no conversation {stream}; the capture has {count}, counted from 0"
+        "worldwire: there is no conversation {stream}; the capture has {count}, numbered from 0"
     ));
     Failure::Input
 }

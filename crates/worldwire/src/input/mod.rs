@@ -193,7 +193,7 @@ pub(crate) fn keys(paths: &[PathBuf], common: &Common) -> Result<Keys, Failure> 
         tracing::debug!(path = %path.display(), "keys");
         let bytes = read(path)?;
         if CaptureReader::new(&*bytes, &Limits::DEFAULT).is_ok() {
-            let hint = "keys stored in a capture are used without --keys";
+            let hint = "keys stored in a capture are used automatically";
             let problem = format!("{}: a capture, not a key file; {hint}", shown(path));
             return Err(Failure::Run(problem));
         }

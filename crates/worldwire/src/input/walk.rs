@@ -94,7 +94,8 @@ fn walk(path: &Path, most: usize) -> Result<(Vec<Found>, Vec<Passed>), Failure> 
             let entry = entry.map_err(fail)?;
             count += 1;
             if count > most {
-                let what = "files and directories, including those behind links (files found)";
+                let what =
+                    "files and directories, including those reached through links (files found)";
                 return Err(Failure::Run(format!("{}: more than {most} {what}", shown(path))));
             }
             let path = entry.path();

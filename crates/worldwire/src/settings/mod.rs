@@ -245,7 +245,7 @@ fn of_profiles(setting: Setting, profiles: &[&Profile]) -> Result<Option<Values>
                 let text = |values: &Values| values.first().map(|(value, _)| value.clone());
                 if text(&*all) != text(values) {
                     return Err(Failure::Run(format!(
-                        "the profiles {first} and {} both match and have different values of \
+                        "the profiles {first} and {} both match and have different values for \
                          `{}`; choose one with --profile",
                         profile.name,
                         setting.name()

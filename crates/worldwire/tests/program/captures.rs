@@ -277,7 +277,7 @@ fn only_whole_files_with_safe_names_are_written() {
     assert_eq!(tree(folder.path()).len(), 3, "no other files");
     assert_eq!(code, 1, "{err}");
     for wanted in [
-        "..\\evil: its name contains the part `..`",
+        "..\\evil: its name contains a `..` component",
         "C:\\x: its name begins with a drive letter",
         "dat\\lost: only 4 of 9 bytes were received",
         "DAT\\city.age: an earlier file has the same name but different contents",

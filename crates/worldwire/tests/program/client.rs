@@ -348,7 +348,7 @@ fn a_running_shard_says_where_it_is() {
         let lock = format!("the lock on {object} is granted\n");
         assert!(printed.contains(&lock), "{printed}");
     }
-    // Steps that the server does not answer get their own line.
+    // Steps that the server does not respond get their own line.
     let printed =
         good(client(folder, "--json login + set-player Ann + enter city + say Shorah! + leave"));
     let last: Vec<Json> =
@@ -376,10 +376,10 @@ fn failures_say_what_to_do(folder: &Path) {
     };
     // A name that is too long is not looked up.
     let host = format!("{}.example", "x".repeat(64));
-    let unknown = [&*format!("cannot find the host {host} of the auth server"), "check its name"];
+    let unknown = [&*format!("cannot find {host}, the host of the auth server"), "check the name"];
     fails(&format!("--at {host} login"), 2, &unknown);
     let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let parts = [&*unused.to_string(), "no program listens there", "address and port"];
+    let parts = [&*unused.to_string(), "no program is listening there", "address and port"];
     fails(&format!("--at {unused} login"), 2, &parts);
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = other.local_addr().unwrap();
@@ -389,14 +389,14 @@ fn failures_say_what_to_do(folder: &Path) {
         // Closing the connection with unread bytes could discard the answer.
         let _ = stream.read_to_end(&mut Vec::new());
     });
-    let parts = ["does not answer like an Uru auth server", "check the address and port"];
+    let parts = ["does not respond like an Uru auth server", "check the address and port"];
     fails(&format!("--at {address} login"), 2, &parts);
     web.join().unwrap();
     let line = "worldwire client uru shard --account ann@example.org login";
     let words: Vec<_> = line.split(' ').collect();
     let output = command(folder, &words).env("WORLDWIRE_PASSWORD", "guess").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.ends_with("; check the account's name and the password\n"), "{said}");
+    assert!(said.ends_with("; check the account name and the password\n"), "{said}");
     for (word, code) in [("close", 1), ("open", 0)] {
         good(command(folder, &["worldwire", "uru", word, "--shard", "shard"]).output().unwrap());
         let parts: &[&str] =

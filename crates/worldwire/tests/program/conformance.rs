@@ -76,6 +76,6 @@ fn a_program_that_cannot_be_asked_ends_the_run() {
         let program = ["python3", "-c", "input(); print('no')"];
         let (_, err, code) = conformance(vectors, &program, &[]);
         assert_eq!(code, 2, "{err}");
-        assert!(err.contains("its answer is not JSON"), "{err}");
+        assert!(err.contains("its response is not JSON"), "{err}");
     }
 }

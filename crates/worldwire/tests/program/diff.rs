@@ -107,7 +107,7 @@ fn two_messages_of_one_capture_are_compared() {
     assert_eq!(lines(&out)[0]["old"]["name"], "control.SessionOffer");
     let (_, err, code) = messages("1", "999", &[]);
     assert_eq!(code, 1);
-    assert!(err.contains("ki-login.pcapng: no message 999: only "), "{err}");
+    assert!(err.contains("ki-login.pcapng: there is no message 999: only "), "{err}");
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn one_file_in_utf_16_is_one_problem() {
     let outcome = run(home.path(), &["tera", "def", "check", "defs"]);
     let said = String::from_utf8(outcome.stderr).unwrap();
     assert_eq!(outcome.status.code(), Some(1), "{said}");
-    assert!(said.contains("S_A.1.def: UTF-16; save it as UTF-8"), "{said}");
+    assert!(said.contains("S_A.1.def: encoded as UTF-16; save it as UTF-8"), "{said}");
     assert_eq!(said.matches("S_A.1.def").count(), 1, "{said}");
     assert!(said.contains("S_B.1.def:2:1: error: "), "{said}");
     let told = String::from_utf8(outcome.stdout).unwrap();

@@ -35,7 +35,10 @@ fn commands_take_archives() {
     bytes[at..at + 12].copy_from_slice(b"../Nyx12.xml");
     home.put("h.wad", bytes);
     let (_, err) = ends(&home.typed(&["op", "decode", "h.wad", "-o", "h/in"]), 1);
-    assert!(err.contains("h.wad/../Nyx12.xml: refused: its name contains the part `..`"), "{err}");
+    assert!(
+        err.contains("h.wad/../Nyx12.xml: refused: its name contains a `..` component"),
+        "{err}"
+    );
     assert!(!home.at("h/Nyx12.xml.json").exists() && home.at("h/in/Pet.json").exists());
 }
 
@@ -52,7 +55,7 @@ fn several_archives_at_once() {
     let (_, err) = ends(&home.run(&["wad", "extract", "a.wad", "b.wad", "-C", "out"]), 0);
     assert!(err.starts_with("3 files extracted; 7 bytes in "), "{err}");
     let (_, err) = ends(&home.run(&["wad", "extract", "a.wad", "b.wad", "*.dds"]), 1);
-    assert!(err.ends_with("*.dds: matches no file of the archives\n"), "{err}");
+    assert!(err.ends_with("*.dds: matches no file in the archives\n"), "{err}");
     // Existing files are kept, and the others are extracted.
     fs::remove_file(home.at("out/b.txt")).unwrap();
     home.put("out/a.txt", "mine");

@@ -159,7 +159,7 @@ fn names_that_differ_in_case_do_not_overwrite_each_other() {
     home.archive("a.wad", &[("A/b.xml", &pet), ("a/B.xml", &pet), ("c.xml", b"no object")]);
     let decode = ["op", "decode", "a.wad", "-t", "types.json", "-o", "out"];
     let (_, err) = ends(&home.run(&decode), 1);
-    let wanted = "a.wad/a/B.xml: refused: differs only in case from an earlier file of the archive";
+    let wanted = "a.wad/a/B.xml: refused: differs only in case from an earlier file in the archive";
     assert!(err.contains(wanted) && err.contains("1 decoded, 1 skipped, 1 failed; "), "{err}");
     assert!(home.at("out/A/b.xml.json").exists());
     assert!(!home.at("out/a/B.xml.json").exists());

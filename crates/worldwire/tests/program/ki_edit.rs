@@ -209,7 +209,7 @@ fn creating_and_updating_treat_new_files_alike() {
     assert!(ends(&update(&["--text", "a"]), 2).1.contains("--text needs --from"));
     home.put("out/x", "");
     let (_, err) = ends(&update(&["--from", "out", "--text", "y"]), 1);
-    assert!(err.contains("y: matches no file of the directory"), "{err}");
+    assert!(err.contains("y: matches no file in the directory"), "{err}");
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn numbers_with_names_round_trip_and_are_found() {
         assert_eq!(run(&["find", "--where", filter, "d"], 0).0.lines().count(), 1, "{filter}");
     }
     let (_, err) = run(&["find", "--where", "m_n == bigg", "d"], 2);
-    assert!(err.contains("no value of m_n is named bigg; did you mean big?"), "{err}");
+    assert!(err.contains("m_n has no value named bigg; did you mean big?"), "{err}");
 }
 
 #[test]

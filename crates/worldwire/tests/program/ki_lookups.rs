@@ -67,7 +67,7 @@ fn messages_are_read_from_files_directories_and_archives_alike() {
         assert!(run(&fit, 1).0.starts_with("MADEUP.MSG_WEATHER: "), "{path}");
     }
     let (_, err) = run(&["list", "LOGIN", "MADEUP"], 2);
-    assert!(err.contains("neither is a path; name one service"), "{err}");
+    assert!(err.contains("neither is a path; specify only one service"), "{err}");
     let (_, err) = run(&["list", "--data", "m.wad/payload"], 2);
     assert!(err.contains("m.wad/payload: contains no definitions of messages"), "{err}");
 

@@ -104,8 +104,8 @@ fn unknown_properties_are_refused_at_every_depth() {
     for (filter, said) in [
         ("m_snacks.m_pints == 1", "no class has a property m_pints; did you mean m_points?"),
         ("m_position.w2 == 1", "no class has a property w2"),
-        ("m_rights has CHATT", "no value of m_rights is named CHATT; did you mean CHAT?"),
-        ("m_rights in {CHAT, NOPE}", "no value of m_rights is named NOPE"),
+        ("m_rights has CHATT", "m_rights has no value named CHATT; did you mean CHAT?"),
+        ("m_rights in {CHAT, NOPE}", "m_rights has no value named NOPE"),
     ] {
         let (out, err) =
             ends(&home.run(&["find", "--where", filter, "pets.wad", "-t", "types.json"]), 2);
@@ -146,7 +146,7 @@ fn an_object_takes_the_name_of_no_other_file() {
     fs::write(home.at("twice.wad"), twice).unwrap();
     let decode = ["op", "decode", "twice.wad", "-t", "types.json", "-o", "first"];
     let (_, err) = ends(&home.run(&decode), 1);
-    let wanted = "worldwire: twice.wad/a.xml: skipped: an earlier file of the archive has the \
+    let wanted = "worldwire: twice.wad/a.xml: skipped: an earlier file in the archive has the \
                   same name\n1 decoded, 0 skipped, 1 failed; ";
     assert!(err.starts_with(wanted), "{err}");
     // A damaged file is reported once.
@@ -212,7 +212,7 @@ fn patterns_that_match_nothing_say_what_would() {
     ] {
         for command in ["list", "test", "extract"] {
             let (_, err) = ends(&home.run(&["wad", command, "pets.wad", pattern]), 1);
-            let wanted = format!("worldwire: {pattern}: matches no file of the archive{hint}\n");
+            let wanted = format!("worldwire: {pattern}: matches no file in the archive{hint}\n");
             assert_eq!(err, wanted, "{command}");
         }
     }

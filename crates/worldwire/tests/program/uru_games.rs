@@ -189,7 +189,7 @@ fn a_marker_game_is_created_sent_and_hunted() {
     let other = of(&ann, "step", "create-marker-game").last().unwrap()["template"].clone();
     let other = other.as_str().unwrap();
     let said = fails(folder, "ann", "open-marker-game \"The Hunt\"");
-    let problem = "2 marker games are called \"The Hunt\"; open one by its template: ";
+    let problem = "2 marker games are named \"The Hunt\"; open one by its template: ";
     assert!(said.contains(problem) && said.contains(template) && said.contains(other), "{said}");
     let steps = format!("open-marker-game {template} + open-marker-game {other} + wait 60");
     let mut playing = begin(folder, "ann", &steps);

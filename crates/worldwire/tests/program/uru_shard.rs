@@ -72,7 +72,7 @@ fn everything(folder: &Path, running: bool) {
         err
     };
     assert!(kick("ann@example.org").ends_with(": \"ann@example.org\" is not logged in\n"));
-    assert!(kick("Yeesha").ends_with(": no account or player is called \"Yeesha\"\n"));
+    assert!(kick("Yeesha").ends_with(": there is no account or player named \"Yeesha\"\n"));
     let (code, _, err) = run(&["account", "delete", "ann@example.org"], "yes\n");
     let wanted = "worldwire: this deletes account ann@example.org; use --yes to confirm it without a \
                   terminal\n";
@@ -89,7 +89,7 @@ fn everything(folder: &Path, running: bool) {
     let city_tree = done(&["vault", "tree", "CITY", "--depth", "1"], "");
     assert!(city_tree.contains(" Age city\n  "), "{city_tree}");
     let (code, _, err) = run(&["vault", "tree", "Yeesha"], "");
-    assert!(code == 1 && err.ends_with(": no player or age is called \"Yeesha\"\n"), "{err}");
+    assert!(code == 1 && err.ends_with(": there is no player or age named \"Yeesha\"\n"), "{err}");
     let (code, out, err) = run(&["clear-states", "city", "--with-age"], "");
     assert_eq!((code, &*out), (0, ""));
     let wanted = "): 0 object states cleared; the age itself had no state\n";
@@ -99,12 +99,12 @@ fn everything(folder: &Path, running: bool) {
     let cleared = done(&["clear-states", "city", "--json"], "");
     assert!(cleared.contains("\"filename\":\"city\"") && cleared.contains("\"states\":0"));
     let (code, _, err) = run(&["clear-states", "Yeesha"], "");
-    assert!(code == 1 && err.ends_with(": no age is called \"Yeesha\"\n"), "{err}");
+    assert!(code == 1 && err.ends_with(": there is no age named \"Yeesha\"\n"), "{err}");
     let (code, _, err) = run(&["clear-states", "10002"], "");
     let wanted = ": 10002 is a node of type Folder (GlobalInbox), not an age\n";
     assert!(code == 1 && err.ends_with(wanted), "{err}");
     let (code, _, err) = run(&["clear-states", "7"], "");
-    assert!(code == 1 && err.ends_with(": no age is called \"7\"\n"), "{err}");
+    assert!(code == 1 && err.ends_with(": there is no age named \"7\"\n"), "{err}");
     let city = done(&["vault", "find", "NodeType=AgeInfo", "String64_2=city"], "");
     let city = city.trim();
     // The number of an AgeInfo node identifies its age.
@@ -128,7 +128,7 @@ fn everything(folder: &Path, running: bool) {
     assert_eq!(done(&["vault", "prune", "--apply"], ""), "0 nodes removed\n");
     let (code, out, err) = run(&["player", "rename", "Yeesha", "Atrus"], "");
     assert_eq!((code, &*out), (1, ""));
-    assert!(err.ends_with(": no player has the number or name \"Yeesha\"\n"), "{err}");
+    assert!(err.ends_with(": there is no player with the number or name \"Yeesha\"\n"), "{err}");
 
     let dump = done(&["vault", "export"], "");
     let (code, _, err) = run(&["vault", "import", "-"], &dump);

@@ -65,7 +65,7 @@ pub enum PlayError {
         kind: &'static str,
     },
     /// Several marker games have this name.
-    #[error("{} marker games are called {name:?}; open one by its template: {}", .templates.len(), listed_ids(.templates))]
+    #[error("{} marker games are named {name:?}; open one by its template: {}", .templates.len(), listed_ids(.templates))]
     Ambiguous {
         /// The name.
         name: String,

@@ -162,7 +162,7 @@ impl PlayerGames {
     pub fn join(&mut self, game: GameType, table: u32) -> Result<(), PlayError> {
         let data = match game {
             GameType::Marker => {
-                let (field, wanted) = ("the game", "one with tables");
+                let (field, wanted) = ("the game", "one that can be joined");
                 let found = "a marker game, which must be created or opened".to_owned();
                 return Err(PlayError::Value { field, wanted, found });
             }

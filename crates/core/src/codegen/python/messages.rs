@@ -35,7 +35,10 @@ pub fn messages(tables: &[Table], selection: &[String]) -> Result<String> {
             let names: Vec<String> =
                 rows().map(|(table, message)| name_of(table, message)).collect();
             let near = nearest(word, names.iter().map(String::as_str));
-            let error = Error::value("a message, or messages", format!("\"{word}\""));
+            let error = Error::value(
+                "the name of a message or of a group of messages",
+                format!("\"{word}\""),
+            );
             return Err(match near {
                 Some(near) => error.hint(format!("did you mean \"{near}\"?")),
                 None => error,

@@ -259,7 +259,7 @@ async fn vault(
 async fn node(Extracted(state): Shared, Path(id): Path<u32>) -> Outcome<Json<Value>> {
     let show = move |state: &Arc<State>| {
         let found = UruWorld::of(state)?.seen().vault.detail(id);
-        found.ok_or_else(|| Refusal::missing(format!("no message shows node {id}")))
+        found.ok_or_else(|| Refusal::missing(format!("no message contains vault node {id}")))
     };
     Ok(Json(state.busy(show).await?))
 }
@@ -274,7 +274,7 @@ async fn ages(Extracted(state): Shared) -> Outcome<Json<Value>> {
 }
 
 fn no_age(age: u32) -> Refusal {
-    Refusal::missing(format!("no message shows age {age}"))
+    Refusal::missing(format!("no message mentions age {age}"))
 }
 
 #[derive(Debug, Deserialize)]

@@ -118,7 +118,7 @@ impl<'d> BcdFile<'d> {
         let mismatches = file.collisions.iter().enumerate().flat_map(|(index, collision)| {
             let types = collision.other_type.map(|other| {
                 let kind = collision.kind();
-                format!("collision {index}: its types differ, {other} and {kind}")
+                format!("collision {index}: its two types differ: {other} and {kind}")
             });
             let name = not_utf8(format_args!("collision {index}: its name"), &collision.name);
             let material =

@@ -191,7 +191,7 @@ impl<'d> LangFile<'d> {
         let unlike = unlike.map(|stem| {
             format!("calls itself {}, but its file name is {stem:?}", shortened(&name))
         });
-        let number = (self.number != 1).then(|| format!("has the number {}, not 1", self.number));
+        let number = (self.number != 1).then(|| format!("its number is {}, not 1", self.number));
         let mut seen = HashSet::new();
         let again = self.entries.iter().filter(move |entry| !seen.insert(entry.key.as_bytes()));
         let again = again.map(|entry| {
@@ -558,7 +558,7 @@ mod tests {
         let reported: Vec<String> = file.check(Some("M")).collect();
         insta::assert_snapshot!(reported.join("\n"), @r#"
         calls itself "N", but its file name is "M"
-        has the number 2, not 1
+        its number is 2, not 1
         the key "k" is repeated; the last one is used
         "#);
     }

@@ -62,7 +62,7 @@ pub fn load_within(classes: &Classes, name: &str, bytes: &[u8], limits: &Limits)
         diagnostics.strict_error(
             &(0..0),
             "bytes that are not UTF-8 are read as U+FFFD",
-            "store it as UTF-8",
+            "save it as UTF-8",
         );
     }
     let objects = document(&text, limits, &mut diagnostics).map(|document| {

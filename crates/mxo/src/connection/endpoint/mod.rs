@@ -219,7 +219,7 @@ impl Endpoint {
         // With nothing in flight, one packet probes whether the network works.
         let is_idle = self.sent_packets.is_empty() && self.outbox.packets() == 0;
         if ahead > MAX_AHEAD && !is_idle {
-            let name = "packets that are not acknowledged";
+            let name = "unacknowledged packets";
             return Err(SendError::QueueFull(Error::limit(name, MAX_AHEAD, ahead)));
         }
         let packets = self.outbox.packets() + 1;

@@ -402,7 +402,11 @@ impl Play {
             if is_finished || (self.is_over && self.exchange.is_closed()) {
                 break;
             }
-            assert!(round < MAX_ROUNDS, "it does not end: {:?}", self.meddler.stage().model);
+            assert!(
+                round < MAX_ROUNDS,
+                "the conversation does not end: {:?}",
+                self.meddler.stage().model
+            );
             self.advance(Duration::from_secs(5));
             self.release_all();
         }
@@ -420,7 +424,7 @@ impl Play {
         }
         let Stage { model, .. } = &*self.meddler.stage();
         model.check_settled();
-        assert!(model.is_finished(), "the ends no longer talk");
+        assert!(model.is_finished(), "the ends can no longer exchange messages");
         assert_eq!(self.exchange.counts(), model.counts());
         assert!(!self.exchange.is_closed());
         for side in Side::BOTH {

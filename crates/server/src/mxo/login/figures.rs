@@ -227,7 +227,7 @@ GET  /status           players, accounts, objects and traffic, as JSON
 GET  /metrics          metrics for Prometheus
 GET  /health           ok, or 503 while the database does not accept changes
 GET  /views/CHARACTER  what the client of a character should see, as JSON
-POST /hold             stop the behaviour of objects for at most a minute
+POST /hold             pause the behaviour of objects for at most a minute
 POST /go               resume it
 ";
 

@@ -62,21 +62,21 @@ pub enum RequestError {
     },
     /// Clients cannot show the message.
     #[error(
-        "a message needs 1 to {MAX_TEXT} characters without line breaks, and a sender's name of 1 to 39 \
-        ASCII characters"
+        "a message must have 1 to {MAX_TEXT} characters and no line breaks, and its sender's name \
+         must have 1 to 39 ASCII characters"
     )]
     Message,
     /// The configuration cannot be read or changed.
     #[error("{CONFIG}: {0}")]
     Config(#[from] ConfigError),
     /// No account or player has this name.
-    #[error("no account or player is called {0:?}")]
+    #[error("there is no account or player named {0:?}")]
     NoPlayer(String),
     /// The player is not online.
     #[error("{0:?} is not logged in")]
     NotLoggedIn(String),
     /// No player has this number or name.
-    #[error("no player has the number or name {0:?}")]
+    #[error("there is no player with the number or name {0:?}")]
     UnknownPlayer(String),
     /// The name is not allowed for a player.
     #[error("a player cannot be called {0:?}: a name {NAME_RULE}")]
@@ -85,10 +85,13 @@ pub enum RequestError {
     #[error("another player is already called {0:?}")]
     PlayerNameTaken(String),
     /// An account has this name, and so does a player of another account.
-    #[error("{0:?} names both an account and another account's player; give the player's number")]
+    #[error(
+        "{0:?} is the name of both an account and another account's player; give the player's \
+         number"
+    )]
     NotOnePlayer(String),
     /// No node of the required kind has this name.
-    #[error("no {what} is called {name:?}")]
+    #[error("there is no {what} named {name:?}")]
     NoNode {
         /// `age`, or `player or age`.
         what: &'static str,
@@ -96,7 +99,7 @@ pub enum RequestError {
         name: String,
     },
     /// Several nodes have this name.
-    #[error("{} nodes are called {name:?}; specify one by its number: {}", nodes.len(), list(nodes))]
+    #[error("{} nodes are named {name:?}; specify one by its number: {}", nodes.len(), list(nodes))]
     SeveralNodes {
         /// The name.
         name: String,
@@ -125,13 +128,15 @@ pub enum RequestError {
     NoLeader,
     /// The leader failed before it replied.
     #[error(
-        "the leader ended, or could not be reached, before it answered; the command may have taken effect"
+        "the leader ended or became unreachable before it replied; the command may have taken \
+         effect"
     )]
     Unanswered,
     /// The leader does not take operators' requests from other processes.
     #[error(
-        "the leader accepts no commands from other processes: node_commands in [cluster] of its {CONFIG} is \
-        false, or it runs an older version; run the command in its folder"
+        "the leader accepts no commands from other processes: node_commands in [cluster] of its \
+         {CONFIG} is false, or the leader runs an older version; run the command in the leader's \
+         folder"
     )]
     NotTaken,
     /// Other processes have too many open requests with the leader.
@@ -173,7 +178,8 @@ pub enum RequestError {
     NoStandby,
     /// A standby that is connected to the database but has not joined the leader.
     #[error(
-        "a standby is connected to the database, but has not joined this process; its `/health` and its log say why"
+        "a standby is connected to the database, but has not joined this process; see its \
+         `/health` and its log for the reason"
     )]
     NotAdmitted,
     /// The vault is in use, so it cannot be replaced by an import.
@@ -234,7 +240,7 @@ fn words(error: NetError) -> String {
              and so are the names of players and the names and instances of ages"
         }
         NetError::InvalidParameter => "has a value that is empty, too long, or not allowed",
-        NetError::TimeoutOdbc => "failed: the database did not answer in time",
+        NetError::TimeoutOdbc => "failed: the database did not respond in time",
         NetError::InternalError => "failed: the database reported an error; see the log",
         NetError::RemoteShutdown => "failed: the shard is shutting down",
         error => return format!("failed with error {}", error.0),

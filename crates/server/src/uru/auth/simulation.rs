@@ -541,15 +541,18 @@ async fn run(folder: &Path, seed: u64, bug: Bug) -> Outcome<[u64; 3]> {
     let mut sessions = sessions.await.unwrap();
     sessions.sort_unstable();
     for seat in &seats {
-        require!(seat.is_answered().await, "player {} has no answer", seat.player);
+        require!(seat.is_answered().await, "player {} has received no reply", seat.player);
     }
     let mut players: Vec<_> = seats.iter().map(|seat| seat.player).collect();
     players.sort_unstable();
     require!(sessions == players, "sessions of {sessions:?}, but {players:?} are connected");
-    require!(leader.reconnections.lost_count() == 0, "sessions still wait");
+    require!(
+        leader.reconnections.lost_count() == 0,
+        "sessions are still waiting for their clients"
+    );
     let places = world.fronts.lock().unwrap().clone();
     for place in places {
-        require!(place.reconnections.lost_count() == 0, "sessions still wait at a front");
+        require!(place.reconnections.lost_count() == 0, "sessions are still waiting at a front");
     }
     Ok(world.counts.each_ref().map(|count| count.load(Ordering::Relaxed)))
 }

@@ -52,7 +52,7 @@ settings! {
         #[serde(deserialize_with = "listen_address")]
         listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
         /// The IP addresses of proxies in front of this shard, such as ["10.0.0.2"]. They must begin
-        /// every connection with a header of the PROXY protocol, version 1 or 2. Limits then apply
+        /// every connection with a PROXY protocol header, version 1 or 2. Limits then apply
         /// to the addresses of their clients. No header is accepted from other addresses.
         trusted_proxies: Vec<IpAddr> = Vec::new(),
         /// The IPv4 address or host name (at most 23 characters) that clients are told to connect
@@ -122,11 +122,11 @@ settings! {
         /// Only administrators, developers and testers may log in.
         restricted: bool = false,
         /// The number of failed logins per minute after which more are refused, for one name from
-        /// one address. For an address, and for a name from addresses that never logged in to it,
-        /// it is four times as high. 0: no limit.
+        /// one address. The limit for one address, and for one name from addresses that never
+        /// logged in to it, is four times as high. 0: no limit.
         failed_logins: u32 = 5,
-        /// How many seconds a client that lost its connection has to reconnect without logging in.
-        /// Its player remains visible to others until then. 0: clients must log in again.
+        /// The number of seconds that a client has to reconnect without logging in after it loses
+        /// its connection. Its player remains visible to others until then. 0: clients must log in again.
         reconnect_seconds: u32 = 30,
         /// If a player logs in twice, disconnect the first connection. If false, the second login
         /// is refused.
@@ -140,7 +140,7 @@ settings! {
     /// The game service.
     [game]
     pub struct Game {
-        /// Refuse players once an age has as many as its file (ages/NAME.age in data) allows.
+        /// Refuse players once an age is full, according to its file (ages/NAME.age in data).
         refuse_full: bool = false,
         /// Send avatar positions only to players nearby.
         relevance: bool = false,
@@ -172,7 +172,7 @@ settings! {
         /// The climbing wall in Gahreesen. No known client asks for it.
         climbing_wall: bool = false,
         /// When the owner of shared variables leaves, the next player becomes the owner. H'uru
-        /// clients rely on it. If false, nobody does.
+        /// clients rely on this. If false, nobody becomes the owner.
         var_sync_handoff: bool = true,
     }
 

@@ -298,7 +298,10 @@ impl Games {
             let open = templates(self.0.tables().games.values());
             let removed = self.0.vault().clean_up_markers(open).await;
             if removed > 0 {
-                tracing::info!(removed, "removed marker games that nobody has had for a day");
+                tracing::info!(
+                    removed,
+                    "removed marker games that have belonged to nobody for a day"
+                );
             }
             sleep(CLEAN_UP_EVERY).await;
         }
@@ -491,7 +494,7 @@ impl Games {
                 Ok(_) => lost += 1,
                 Err(_) => {
                     lost += 1;
-                    tracing::error!("an age did not end in time: its last changes are lost");
+                    tracing::error!("an age did not end in time, so its last changes are lost");
                 }
             }
         }

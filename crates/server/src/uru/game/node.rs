@@ -95,7 +95,7 @@ impl Games {
                 let tenure = link.tenure(visit.number, visit.fence, lapses);
                 match self.expect(visit, tenure) {
                     true => link.report_ages(AgeReport::Expecting { request }),
-                    false => tracing::debug!(request, "cannot expect a player"),
+                    false => tracing::debug!(request, "cannot prepare an age for a player"),
                 }
             }
             AgeOrder::Out { number, player, auth } => self.send_out(number, player, auth),

@@ -340,7 +340,8 @@ impl Exporter<'_> {
         let markers = before - self.nodes.len();
         if markers > 0 {
             let count = counted(markers, "node");
-            self.skipped.push(format!("marker games in {count}: the other server stores none"));
+            self.skipped
+                .push(format!("marker games in {count}: the other server cannot store them"));
         }
         (filled(&AGE_STATES, objects), filled(&GLOBAL_STATES, settings))
     }

@@ -158,7 +158,7 @@ pub enum VaultProblem {
     #[error("there is a password for account {0}, but the account is missing")]
     PasswordWithoutAccount(Uuid),
     /// Two scores have the same owner and name.
-    #[error("score {0} has the owner and name of another score")]
+    #[error("score {0} has the same owner and name as another score")]
     SameScore(u32),
     /// There is a problem that a check of the vault would report.
     #[error("node {id} {text}")]

@@ -181,7 +181,7 @@ const LOOSE: (&str, &str) = (
 
 /// The finding about a marker game that nobody has.
 const UNUSED: &str =
-    "is a marker game that nobody has any more; a running shard removes it after a day";
+    "is a marker game that no longer belongs to anybody; a running shard removes it after a day";
 
 /// The required children of Age and AgeInfo nodes: their type and, for lists, their kind.
 const PARTS: [(NodeType, NodeType, Option<i32>, &str); 5] = [

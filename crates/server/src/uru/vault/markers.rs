@@ -124,7 +124,7 @@ impl Vault {
         if let Ok((session, _notices)) = self.connect().await
             && let Err(error) = session.ask(KeepGames { templates }).await
         {
-            tracing::debug!(?error, "cannot keep marker games");
+            tracing::debug!(?error, "cannot renew marker games that are running");
         }
     }
 

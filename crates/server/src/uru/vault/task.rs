@@ -336,7 +336,7 @@ impl Task {
             resolved = resolve(&self.store, self.position, error, inbox, &mut arrivals) => resolved?,
             error = lease_ended(&mut self.lease) => return Err(error),
         };
-        info!(took_effect, "the database answers again");
+        info!(took_effect, "the database responds again");
         if took_effect {
             self.reports.failing.store(false, Ordering::Relaxed);
             self.probe.cancel();

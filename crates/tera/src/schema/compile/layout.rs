@@ -218,7 +218,7 @@ impl Compiler<'_> {
         };
         let line_name = if self.dialect == Dialect::Toolbox { "ref" } else { missing };
         let message = format!("{name} has no {line_name} line before it");
-        let help = "a file with such lines needs them for every string, bytes and array";
+        let help = "a file with such lines needs them for every string, bytes and array field";
         self.say(ProblemKind::MissingMeta, true, line, message, Some(help));
     }
 

@@ -344,7 +344,7 @@ impl GameManager {
             (Rules::Marker(rules), GameBody::MarkerClient(message)) => {
                 let bound = self.config.bounds.waiting;
                 if rules.waiting() >= bound {
-                    return Err(Refused::limit("answers waiting in a marker game", bound));
+                    return Err(Refused::limit("replies waiting in a marker game", bound));
                 }
                 match rules.receive(from.id, from.is_admin, message)? {
                     Step::Answer(answer) => rules.push_answer(answer),

@@ -150,7 +150,8 @@ impl GameManager {
     fn served(&self, game_type: Uuid) -> Result<GameType, Refused> {
         let found = GameType::of(game_type).filter(|game| self.config.games.contains(game));
         found.ok_or_else(|| {
-            let error = Error::malformed("a type of game that is served", game_type.to_string());
+            let error =
+                Error::malformed("a type of game that this server offers", game_type.to_string());
             let why = Refused::new(RefusedClass::UnknownGameType, error.inside("gameType"));
             why.answered(GameResult::InitFailed)
         })
@@ -311,7 +312,7 @@ impl GameManager {
             return Ok(());
         };
         if rules.waiting() >= bound {
-            return Err(Refused::limit("answers waiting in a marker game", bound));
+            return Err(Refused::limit("replies waiting in a marker game", bound));
         }
         let ticket = take_ticket(&mut self.next_ticket);
         rules.push_waiting(ticket, Asked::Reopen(trans_id));

@@ -58,7 +58,7 @@ impl Lint {
         match message {
             NetMessage::PagingRoom(paging) => self.paging(paging),
             NetMessage::GameStateRequest(request) => {
-                self.remark_if(!request.rooms.is_empty(), "a list of rooms, which is always empty");
+                self.remark_if(!request.rooms.is_empty(), "a list of rooms, which should be empty");
             }
             NetMessage::Voice(voice) => self.voice(voice),
             NetMessage::GameMessage(game) => {
@@ -66,9 +66,12 @@ impl Lint {
             }
             NetMessage::GameMessageDirected(directed) => {
                 let payload = self.game(&directed.game, limits);
-                self.remark_if(directed.receivers.is_empty(), "a directed message without players");
+                self.remark_if(
+                    directed.receivers.is_empty(),
+                    "a directed message without receivers",
+                );
                 let odd = payload.is_some_and(|payload| !is_directed(&payload));
-                self.remark_if(odd, "a payload that is never directed to players");
+                self.remark_if(odd, "a payload that should not be directed to players");
             }
             NetMessage::LoadClone(clone) => self.load_clone(clone, limits),
             NetMessage::TestAndSet(test) => self.test_and_set(test, limits),
@@ -116,17 +119,20 @@ impl Lint {
 
     fn regions(&mut self, regions: &RelevanceRegions) {
         let cares = &regions.care_about;
-        self.remark_if(!cares.contains(0), "careAbout lacks region 0, which everyone cares about");
+        self.remark_if(!cares.contains(0), "`careAbout` lacks region 0, which always applies");
         let missing = regions.in_.bits().any(|bit| !cares.contains(bit));
-        self.remark_if(missing, "careAbout lacks a region that the player is in");
+        self.remark_if(missing, "`careAbout` lacks a region that the player is in");
         let nowhere = regions.in_.bits().next().is_none();
-        self.remark_if(nowhere, "in is empty; outside all regions, clients send region 0");
+        self.remark_if(
+            nowhere,
+            "`in` is empty; for players outside all regions, clients send region 0",
+        );
     }
 
     fn state(&mut self, state: &SdlState<'_>, limits: &Limits) {
         self.stream(&state.stream);
         let initial = state.is_initial_state.is_true();
-        self.remark_if(self.is_client() && initial, "isInitialState, which only servers set");
+        self.remark_if(self.is_client() && initial, "`isInitialState`, which only servers set");
         let both = state.is_avatar_state.is_true() && state.persist_on_server.is_true();
         self.remark_if(both, "an avatar's state that is marked to persist");
         let mut inflater = Inflater::new();
@@ -176,7 +182,7 @@ impl Lint {
 
     fn load_clone(&mut self, load: &LoadClone<'_>, limits: &Limits) {
         let initial = load.is_initial_state.is_true();
-        self.remark_if(self.is_client() && initial, "isInitialState, which only servers set");
+        self.remark_if(self.is_client() && initial, "`isInitialState`, which only servers set");
         let Some(payload) = self.wrapped(&load.header, &load.stream, limits) else { return };
         let (inner, is_player) = match &payload {
             PlasmaMessage::LoadCloneMsg(clone) => (clone, false),
@@ -220,14 +226,15 @@ impl Lint {
             }
             Compression::Failed => {
                 self.remark_if(length != count, "two different lengths for the same bytes");
-                let short = "at most 255 bytes, but a failed compression";
+                let short = "compression marked as failed, although clients do not compress 255 \
+                             bytes or fewer";
                 self.remark_if(count <= 255, short);
             }
             Compression::Zlib => {
                 self.remark_if(count >= length, "compressed without saving space");
                 self.remark_if(
                     self.is_client() && length <= 255,
-                    "at most 255 bytes, but compressed",
+                    "compressed, although it has at most 255 bytes",
                 );
             }
             Compression(other) => self.remark(format!("unknown compression {other}")),
@@ -315,13 +322,13 @@ impl Lint {
         let delivered = BroadcastFlags::NetPropagate.0 | BroadcastFlags::LocalPropagate.0;
         self.remark_if(
             flags.0 & delivered == 0,
-            "neither NetPropagate nor LocalPropagate; clients drop it",
+            "neither NetPropagate nor LocalPropagate; clients drop the message",
         );
         if self.is_client() {
             let propagated = flags.contains(BroadcastFlags::NetPropagate);
             self.remark_if(
                 !propagated && flags.0 & delivered != 0,
-                "without NetPropagate; clients send no such messages",
+                "without NetPropagate; clients do not send such messages",
             );
             let real = inner.receivers.iter().filter_map(|key| key.uoid()).any(|uoid| {
                 let number = uoid.location.sequence_number.0;
@@ -339,10 +346,10 @@ impl Lint {
     fn reply(&mut self, reply: &ServerReplyMsg<'_>) {
         self.remark_if(self.is_client(), "a server reply sent by a client");
         let odd = reply.reply_type == ReplyType::Uninit;
-        self.remark_if(odd, "an uninitialised reply, which clients take as a grant");
+        self.remark_if(odd, "an uninitialised reply, which clients interpret as a grant");
         let known =
             matches!(reply.reply_type, ReplyType::Uninit | ReplyType::Deny | ReplyType::Affirm);
-        self.remark_if(!known, "an unknown reply, which clients take as a grant");
+        self.remark_if(!known, "an unknown reply, which clients interpret as a grant");
         self.remark_if(!reply.message.sender.is_none(), "a server reply with a sender");
         let one = reply.message.receivers.len() == 1;
         self.remark_if(!one, "a server reply without exactly one receiver");
@@ -375,7 +382,7 @@ impl Lint {
     }
 
     fn member(&mut self, member: &MemberInfo<'_>) {
-        self.remark_if(member.flags != MemberFlags(0), "member flags, which are always 0");
+        self.remark_if(member.flags != MemberFlags(0), "member flags, which should be 0");
         self.client(&member.client);
     }
 
@@ -391,7 +398,7 @@ impl Lint {
                 self.remark(format!("the unused field {name} of a player"));
             }
         }
-        self.unknown_bits("fields of a player", client.flags.0.into(), 0x7ff);
+        self.unknown_bits("player fields", client.flags.0.into(), 0x7ff);
     }
 
     fn voice(&mut self, voice: &Voice<'_>) {

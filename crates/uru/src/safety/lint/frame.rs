@@ -66,7 +66,7 @@ pub fn lint_frame(service: Service, sender: Side, message: &[u8], limits: &Limit
     if name.ends_with("Reply")
         && let Some(result) = result_of(service, sender, message, limits)
     {
-        remark_if(result == NetError::Pending, "the result Pending, which is never sent");
+        remark_if(result == NetError::Pending, "the result Pending, which should never be sent");
         let misread = result == NetError::VaultNodeNotFound && NEVER_NOT_FOUND.contains(&name);
         remark_if(misread, "the result VaultNodeNotFound, which clients mistake for success here");
     }
@@ -95,11 +95,17 @@ pub fn lint_connect(packet: &ConnectPacket) -> Vec<String> {
     };
     match &packet.data {
         ConnectData::File(data) => {
-            remark_if(data.server_type != 0, "a server type, which is 0 from clients");
-            remark_if(packet.build_id != 0, "a build number, which is 0 on file connections");
+            remark_if(data.server_type != 0, "a server type, which clients should send as 0");
+            remark_if(
+                packet.build_id != 0,
+                "a build number, which should be 0 on file connections",
+            );
         }
         ConnectData::Gatekeeper(data) => {
-            remark_if(!data.token.is_zero(), "a token, which is zero on gatekeeper connections");
+            remark_if(
+                !data.token.is_zero(),
+                "a token, which should be zero on gatekeeper connections",
+            );
         }
         ConnectData::Csr | ConnectData::SimpleNet(_) => {
             remark_if(true, "a defunct connection type");

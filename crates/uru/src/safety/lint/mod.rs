@@ -166,7 +166,7 @@ impl Lint {
             "the flag RouteToAllPlayers, reserved for administrators",
         );
         let both = to_all && header.flags.contains(NetFlags::InterAgeRouting);
-        self.remark_if(both, "the flag InterAgeRouting beside RouteToAllPlayers");
+        self.remark_if(both, "the flag InterAgeRouting together with RouteToAllPlayers");
         let account = !self.is_client() && header.account_uuid.is_some();
         self.remark_if(account, "an account UUID, which must not be shared");
     }
@@ -175,14 +175,14 @@ impl Lint {
     fn flags(&mut self, flags: NetFlags, message: &NetMessage<'_>) {
         for (flag, name, belongs) in OF_CLASSES {
             if flags.contains(flag) && !belongs(message) {
-                self.remark(format!("the flag {name}, which this class never has"));
+                self.remark(format!("the flag {name}, which this class does not use"));
             }
         }
         let asks = matches!(message, NetMessage::GameStateRequest(_));
         let initial = flags.contains(NetFlags::InitialAgeStateRequest);
         self.remark_if(
             initial && !asks,
-            "the flag InitialAgeStateRequest, which this class never has",
+            "the flag InitialAgeStateRequest, which this class does not use",
         );
         self.remark_if(asks && !initial, "without the flag InitialAgeStateRequest");
         let is_marked = flags.contains(NetFlags::IsSystemMessage);
@@ -191,7 +191,7 @@ impl Lint {
         let may_be_marked = is_system(message) || is_state(message) && !self.is_client();
         self.remark_if(
             is_marked && !may_be_marked,
-            "the flag IsSystemMessage, which this class never has",
+            "the flag IsSystemMessage, which this class does not use",
         );
         // Not all servers set the flag on their own messages.
         let is_reliable = flags.contains(NetFlags::NeedsReliableSend);

@@ -67,7 +67,7 @@ impl Guard for Odd {
     }
 
     fn boolean(&mut self, is_canonical: bool) -> Result<(), Reason> {
-        self.report_if(!is_canonical, || "a boolean other than 0 and 1".to_owned())
+        self.report_if(!is_canonical, || "a boolean that is neither 0 nor 1".to_owned())
     }
 
     fn object(&mut self, uoid: &Uoid<'_>) -> Result<(), Reason> {
@@ -100,7 +100,7 @@ impl Guard for Odd {
         let unused = flags.0 & !(0x10 | LocationFlags::Reserved.0 | LocationFlags::BuiltIn.0);
         self.report_if(unused != 0, || format!("unused page flags 0x{unused:x}"))?;
         self.report_if(uoid.load_mask == Some(LoadMask::ALWAYS), || {
-            "a load mask that is always left out (0xff)".to_owned()
+            "a load mask that should be left out (0xff)".to_owned()
         })?;
         let Some(ids) = uoid.clone else { return Ok(()) };
         self.report_if(ids.id == 0, || "clone IDs with the number 0".to_owned())?;

@@ -20,7 +20,8 @@ pub(crate) fn run(arguments: &Codecs, _: &Common) -> Result<(), Failure> {
         None => list_codecs(Codec::all(), &mut out),
         Some(name) if let Ok(family) = Families::standard().named(name) => {
             if arguments.entry.is_some() {
-                let problem = format!("{name} is a family; add one of its codecs, such as ");
+                let problem =
+                    format!("{name} is a family, not a codec; use one of its codecs, such as ");
                 let first = family.codecs().first().map_or("", |codec| codec.name);
                 return Err(Failure::Run(problem + first));
             }

@@ -40,14 +40,15 @@ pub(crate) fn run(arguments: &ConformanceArguments, common: &Common) -> Result<(
         say(text);
         if unasked > 0 {
             say(format_args!(
-                "{} not asked: decoding and encoding alone cannot test them",
+                "{} left out: decoding and encoding alone cannot test them",
                 counted(unasked, "vector")
             ));
         }
     }
     if passed + failed + skipped == 0 {
         return Err(Failure::Run(
-            "no vectors for a decoder; name other files with --vectors".to_owned(),
+            "the files contain no vectors for decoders; specify other files with --vectors"
+                .to_owned(),
         ));
     }
     if failed == 0 { Ok(()) } else { Err(Failure::Input) }
@@ -168,7 +169,7 @@ impl Test<'_> {
             (Wanted::Message { name, fields, encodes, .. }, None) => (name, fields, encodes),
         };
         let Some(message) = answer.get("message") else {
-            return Err("its answer has no \"message\", \"error\" or \"skip\"".to_owned());
+            return Err("its response has no \"message\", \"error\" or \"skip\"".to_owned());
         };
         let found = message.get("name").and_then(Json::as_str);
         if let (Some(wanted), Some(found)) = (name, found)
@@ -198,7 +199,7 @@ impl Test<'_> {
             (Some(found), _) => Verdict::Failed(format!("encoded to {found}, wanted {hex}")),
             (None, Some(error)) => Verdict::Failed(format!("not encoded: {error}")),
             (None, None) => {
-                return Err("its answer has no \"hex\", \"error\" or \"skip\"".to_owned());
+                return Err("its response has no \"hex\", \"error\" or \"skip\"".to_owned());
             }
         })
     }

@@ -41,7 +41,7 @@ impl Peer {
                     let line = match read {
                         Ok(0) => return,
                         Ok(_) if !line.ends_with('\n') && line.len() as u64 == MAX_ANSWER => {
-                            Err(format!("its answer has more than {MAX_ANSWER} bytes"))
+                            Err(format!("its response has more than {MAX_ANSWER} bytes"))
                         }
                         Ok(_) => Ok(line),
                         Err(error) => Err(reason(&error)),
@@ -69,17 +69,17 @@ impl Peer {
         let line = match self.lines.recv_timeout(self.timeout) {
             Ok(line) => line?,
             Err(RecvTimeoutError::Timeout) => {
-                return Err(format!("no answer within {} s", self.timeout.as_secs()));
+                return Err(format!("no response within {} s", self.timeout.as_secs()));
             }
             Err(RecvTimeoutError::Disconnected) => {
-                return Err("it exited without an answer".to_owned());
+                return Err("it exited without a response".to_owned());
             }
         };
         let answer =
-            parse(line.trim()).map_err(|error| format!("its answer is not JSON: {error}"))?;
+            parse(line.trim()).map_err(|error| format!("its response is not JSON: {error}"))?;
         match answer.get("id").and_then(Json::as_u64) {
             Some(of) if of == id => Ok(answer),
-            _ => Err(format!("its answer does not have the question's \"id\": {id}")),
+            _ => Err(format!("its response does not have the request's \"id\": {id}")),
         }
     }
 }

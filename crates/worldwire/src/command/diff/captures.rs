@@ -46,7 +46,7 @@ pub(super) fn compare(arguments: &DiffArguments, common: &Common) -> Result<bool
         && !has_messages(&old)
         && !has_messages(&new)
     {
-        say("worldwire: diff: no message of either capture matches");
+        say("worldwire: diff: no message in either capture matches");
         return Err(Failure::Input);
     }
     let keys: [&dyn Fn(&Conversation) -> u64; 6] = [
@@ -99,7 +99,7 @@ pub(super) fn compare_messages(
             None => {
                 let why = match content.is_full {
                     true => format!("message {number} is too large to compare"),
-                    false => format!("no message {number}: only {} match", content.count),
+                    false => format!("there is no message {number}: only {} match", content.count),
                 };
                 complain(&shown(path), &why);
                 return Err(Failure::Input);

@@ -154,7 +154,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         let undefined = undefined.into_inner();
         if undefined > 0 {
             let (count, command) = (counted(undefined, "message"), doctor(&arguments.capture));
-            say(format_args!("{count} without a definition; what to do: {command}"));
+            say(format_args!("{count} without a definition; for advice, run {command}"));
         }
     }
     if reading.selection.filter.is_some() && !reading.found.load(Ordering::Relaxed) {
@@ -415,7 +415,7 @@ fn cut(
         capture::check_stream(&dissection, stream)?;
     }
     let plural = if count == 1 { "message matches" } else { "messages match" };
-    say(format_args!("worldwire: no message {wanted}: only {count} {plural}"));
+    say(format_args!("worldwire: there is no message {wanted}: only {count} {plural}"));
     Err(Failure::Input)
 }
 

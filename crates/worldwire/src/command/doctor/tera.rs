@@ -104,18 +104,27 @@ impl Advice<'_> {
                     false => format!("; maps are available for {}", listed(maps.keys())),
                 }
             }
-            Finding::Unmapped { opcode, .. } => format!("; {}", self.rank(Some(*opcode))),
+            Finding::Unmapped { opcode, .. } => {
+                format!("; to identify the opcode, run {}", self.rank(Some(*opcode)))
+            }
             Finding::WrongSide { opcode, .. } => format!(
-                "; the map is for another build, or this entry is wrong: {}",
+                "; the map is for another build, or this entry is wrong; to check, run {}",
                 self.rank(Some(*opcode))
             ),
             Finding::Misfit { better: Some(better), .. } => {
                 format!("; --pin {} uses it", better.title)
             }
-            Finding::Misfit { opcode, .. } => format!("; {}", self.rank(Some(*opcode))),
-            Finding::UnlistedIntegrity { .. } => format!("; {}", self.integrity()),
+            Finding::Misfit { opcode, .. } => {
+                format!("; to compare definitions, run {}", self.rank(Some(*opcode)))
+            }
+            Finding::UnlistedIntegrity { .. } => {
+                format!("; to write a list, run {}", self.integrity())
+            }
             Finding::WrongList { .. } => {
-                format!("; the list may be for another patch: {}", self.integrity())
+                format!(
+                    "; the list may be for another patch; to write a new one, run {}",
+                    self.integrity()
+                )
             }
             Finding::UnusedList { .. } => "; use --patch, or a revisions.json that lists it".into(),
             Finding::Deprecated { name, version, .. } => {
@@ -129,7 +138,9 @@ impl Advice<'_> {
     /// The summary that replaces further findings of one kind.
     fn on_more(&self, like: &Finding, more: usize) -> String {
         let (what, help) = match like {
-            Finding::Unmapped { .. } => ("without a name", format!("; {}", self.rank(None))),
+            Finding::Unmapped { .. } => {
+                ("without a name", format!("; to identify them, run {}", self.rank(None)))
+            }
             Finding::Undefined { .. } => ("without a definition", String::new()),
             Finding::Deprecated { .. } => ("with deprecated definitions only", String::new()),
             Finding::WrongSide { .. } => ("with messages from the wrong side", String::new()),
@@ -193,11 +204,12 @@ mod tests {
         let out = written(&findings, Path::new("data"), None);
         let lines: Vec<&str> = out.lines().collect();
         assert_eq!(lines.len(), MAX_LISTED + 2);
-        let begin = "     tera 49: 1 unnamed message from the client; worldwire tera def rank 49 ";
+        let begin = "     tera 49: 1 unnamed message from the client; to identify the opcode, run \
+                     worldwire tera def rank 49 ";
         assert!(lines[49].starts_with(begin), "{out}");
         assert_eq!(lines[50], "     tera S_A (1): 1 message without a definition; write S_A.1.def");
-        let more = "     tera 10 more opcodes without a name; worldwire tera def rank --from a.pcap \
-                    --data data";
+        let more = "     tera 10 more opcodes without a name; to identify them, run worldwire \
+                    tera def rank --from a.pcap --data data";
         assert_eq!(lines[51], more);
     }
 
@@ -209,7 +221,8 @@ mod tests {
         let sealed = [Finding::UnlistedIntegrity { names: vec!["C_A".into()] }];
         let list = format!("-o {given}/integrity/\n");
         let out = written(&sealed, data, Some(Patch::major(98)));
-        let command = format!("; worldwire tera integrity a.pcap --data {given} {list}");
+        let command =
+            format!("; to write a list, run worldwire tera integrity a.pcap --data {given} {list}");
         assert!(out.ends_with(&command), "{out}");
         let out = written(&sealed, data, None);
         assert!(out.ends_with(&format!(" --data {given} --patch VERSION {list}")), "{out}");
@@ -218,8 +231,9 @@ mod tests {
         assert!(out.ends_with(" --data data.json -o integrity/\n"), "{out}");
         let wrong = [Finding::WrongList { names: vec!["C_A".into(), "C_B".into()] }];
         let out = written(&wrong, data, Some(Patch::major(98)));
-        let text = "tera C_A, C_B are on the integrity list, but have no counter and checksum; the list \
-                    may be for another patch: worldwire tera integrity a.pcap";
+        let text = "tera C_A, C_B are on the integrity list, but have no counter and checksum; \
+                    the list may be for another patch; to write a new one, run worldwire tera \
+                    integrity a.pcap";
         assert!(out.trim_start().starts_with(text) && out.ends_with(&list), "{out}");
         let rank = "worldwire tera def rank 5 --from a.pcap --data x\n";
         let crossed = Finding::WrongSide {
@@ -242,10 +256,10 @@ mod tests {
         for (finding, text) in [
             (
                 crossed,
-                "C_A (5): 2 of 3 messages sent by the server, which never sends messages of \
-                 that name; the map is for another build, or this entry is wrong: ",
+                "C_A (5): 2 of 3 messages sent by the server, which never sends messages of that \
+                 name; the map is for another build, or this entry is wrong; to check, run ",
             ),
-            (gaps, "C_A.1 leaves gaps in 1 of 3 messages; "),
+            (gaps, "C_A.1 leaves gaps in 1 of 3 messages; to compare definitions, run "),
         ] {
             let wanted = format!("     tera {text}{rank}");
             assert_eq!(written(&[finding], Path::new("x"), None), wanted);

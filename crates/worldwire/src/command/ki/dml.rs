@@ -27,8 +27,9 @@ pub(crate) fn run(arguments: &KiDml, common: &Common) -> Result<(), Failure> {
                 }
             }
             if let [one, other, ..] = services[..] {
-                let message =
-                    format!("\"{one}\" and \"{other}\": neither is a path; name one service");
+                let message = format!(
+                    "\"{one}\" and \"{other}\": neither is a path; specify only one service"
+                );
                 return Err(Failure::Run(message));
             }
             let definitions = definitions::load_from(&data, common)?;

@@ -143,7 +143,7 @@ fn show(
         let _ = writeln!(out, "{files}, {}", counted(bytes, "byte"));
         if let Some(folder) = folder {
             let fetched = counted(fetched, "byte");
-            let _ = writeln!(out, "{count} to fetch for {}, {fetched}", shown(folder));
+            let _ = writeln!(out, "{count} to download for {}, {fetched}", shown(folder));
         }
     }
     print(&out)

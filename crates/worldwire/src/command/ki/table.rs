@@ -51,7 +51,8 @@ pub(crate) fn run(
     let is_unnamed = path == Path::new("-") && !bytes.starts_with(b"[");
     let path = Path::new(&subject);
     if is_unnamed && only.is_none() && form(path, bytes) == KiTableForm::Csv {
-        let problem = "is CSV of one table, which does not contain its name; use --table NAME";
+        let problem = "is the CSV of a single table, which does not contain the table's name; use \
+                       --table NAME";
         return Err(Failure::Run(format!("{subject}: {problem}")));
     }
     let bad = |error: &Error| {

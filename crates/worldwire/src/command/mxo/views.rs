@@ -143,7 +143,8 @@ fn check(arguments: &MxoViewsCommand, dissection: &Dissection) -> Result<(), Fai
             numbers.push("...".to_owned());
         }
         let numbers = numbers.join(", ");
-        let problem = format!("--stream: {stream} is not an MxO conversation ({numbers})");
+        let problem =
+            format!("--stream: {stream} is not an MxO conversation; choose from {numbers}");
         return Err(Failure::Run(problem));
     }
     Ok(())

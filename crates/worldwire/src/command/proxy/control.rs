@@ -275,7 +275,7 @@ fn ask(folder: &Path, request: &Request) -> Result<Vec<Json>, Failure> {
             Err(Failure::Input)
         }
         Err(error) if is_absent(&error) => {
-            let problem = "no proxy is running here; name its directory with --folder";
+            let problem = "no proxy is running here; specify its directory with --folder";
             Err(Failure::Run(format!("{}: {problem}", shown(folder))))
         }
         Err(error) => Err(Failure::io(folder, &error)),

@@ -45,7 +45,7 @@ pub(super) async fn open(
     let mut keys = keys.clone();
     // An earlier recording in the same file has its own keys.
     if let Err(error) = keys.add(&input::text_inside(&recording.path)) {
-        tracing::debug!(%error, "keys in the recording");
+        tracing::debug!(%error, "cannot use the keys in the recording");
     }
     let options = Options { keys, definitions: definitions.clone(), ..Options::default() };
     let live: Arc<dyn Live> = Arc::new(Watched(operators));

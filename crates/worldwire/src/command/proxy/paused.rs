@@ -49,7 +49,7 @@ impl Paused {
     /// in force.
     pub(super) fn set(&self, texts: &[String]) -> Result<(), String> {
         if texts.len() > MAX_FILTERS {
-            return Err(format!("at most {MAX_FILTERS} filters hold messages"));
+            return Err(format!("at most {MAX_FILTERS} filters can hold messages"));
         }
         let resolver = Resolver::new(&self.definitions);
         let read = |text: &String| -> Result<Pause, String> {

@@ -76,7 +76,7 @@ impl Reported for Status {
         if !counters.is_empty() {
             let values: Vec<_> =
                 counters.iter().map(|(name, it)| (&**name, (*it).into())).collect();
-            let help = "How many times each count statement in the rules ran.";
+            let help = "The number of times each `count` statement in the rules has run.";
             metrics.add("proxy_rule_count_total", "counter", help, "name", &values);
         }
         metrics

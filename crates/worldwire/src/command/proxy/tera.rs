@@ -52,7 +52,7 @@ fn read(file: &Path) -> Result<ServerList, Failure> {
         Failure::Input
     };
     if fs::metadata(file).map_err(failed)?.len() > MAX_LIST {
-        return Err(problem(format!("a list of servers has at most {MAX_LIST} bytes")));
+        return Err(problem(format!("a list of servers can have at most {MAX_LIST} bytes")));
     }
     let text = fs::read_to_string(file).map_err(failed)?;
     ServerList::parse(text).map_err(|error| problem(error.to_string()))

@@ -179,7 +179,7 @@ fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(),
                 (false, _) => "age node",
             };
             say(format_args!(
-                "worldwire: {kind} `{}`: the leader of `{}` has the vault; it must be running",
+                "worldwire: {kind} `{}`: the leader of `{}`, which has the vault, must be running",
                 cluster.node_name(),
                 cluster.name
             ));

@@ -29,7 +29,9 @@ impl GrowingMap {
         let (text, _) = text::read(bytes.clone()).map_err(|error| refuse(&error.to_string()))?;
         if text.trim_start_matches('\u{feff}').trim_start().starts_with('{') {
             let convert = format!("worldwire tera map convert {} --to map", shell(&file));
-            return Err(refuse(&format!("is a JSON map, which cannot be extended; {convert}")));
+            return Err(refuse(&format!(
+                "is a JSON map, which cannot be extended; to convert it, run {convert}"
+            )));
         }
         let (map, problems) = CodeMap::parse(MapKind::Protocol, &shown(&file), &text);
         folder::tell(&problems, common.quiet);
@@ -107,9 +109,10 @@ mod tests {
         for (content, wanted) in [
             (
                 &b"{\"S_A\": 5}"[..],
-                "is a JSON map, which cannot be extended; worldwire tera map convert",
+                "is a JSON map, which cannot be extended; to convert it, run worldwire tera map \
+                 convert",
             ),
-            (b"S\0_\0", "UTF-16; save it as UTF-8"),
+            (b"S\0_\0", "encoded as UTF-16; save it as UTF-8"),
             (b"SMT_A 5\n", "is a system message map, not an opcode map"),
         ] {
             let refused = format!("{:?}", grown(content, &["S_B = 6"]).map(drop));

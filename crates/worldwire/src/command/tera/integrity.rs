@@ -116,6 +116,11 @@ fn nameless(unnamed: &BTreeMap<u16, u64>, file: &Path, given: &str) -> String {
     // Without an opcode, all unnamed ones are tried.
     let one = unnamed.keys().next().filter(|_| unnamed.len() == 1);
     let one = one.map_or(String::new(), |opcode| format!(" {opcode}"));
-    let _ = write!(problem, "; worldwire tera def rank{one} --from {}{given}", shell(file));
+    let them = if unnamed.len() == 1 { "it" } else { "them" };
+    let _ = write!(
+        problem,
+        "; to identify {them}, run worldwire tera def rank{one} --from {}{given}",
+        shell(file)
+    );
     problem
 }

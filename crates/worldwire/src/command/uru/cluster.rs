@@ -42,7 +42,8 @@ pub(crate) fn run(command: &UruCluster, common: &Common) -> Result<(), Failure> 
             common.note(
                 &shard.shard.to_string_lossy(),
                 &format!(
-                    "the active process is handing over the shard to {next} and becomes a standby"
+                    "the active process is handing over the shard to {next} and will become a \
+                     standby"
                 ),
             );
             if shard.json { print_lines(&standbys) } else { Ok(()) }
@@ -102,7 +103,7 @@ fn table(nodes: &[Json]) -> String {
             let _ = write!(out, "  since {}", since(start));
         }
         if let Some(heard) = one["heardMs"].as_u64() {
-            let _ = write!(out, "  last heard {heard} ms ago");
+            let _ = write!(out, "  last heard from {heard} ms ago");
         }
         out.push('\n');
     }

@@ -371,7 +371,8 @@ fn pruned_shown(pruned: &[Json]) -> String {
         let _ = writeln!(out, "{} {done}", counted(nodes, "node"));
         if kept != 0 {
             let kept = counted(kept, "unreachable node");
-            let why = "recent or still in use; `worldwire uru vault check --details` says which";
+            let why = "recent or still in use; `worldwire uru vault check --details` gives the \
+                       reason for each";
             let _ = writeln!(out, "{kept} kept: {why}");
         }
     }

@@ -101,7 +101,7 @@ fn names_that_windows_does_not_allow_are_packed_unless_portable() {
         ("CON.txt", "contains the name of a Windows device"),
         ("Data/NUL .txt", "contains the name of a Windows device"),
         ("ab:c", "contains `:`, which Windows does not allow"),
-        ("dot.", "has a part that ends with a dot or a space, which Windows removes"),
+        ("dot.", "has a component that ends with a dot or a space, which Windows removes"),
     ];
     put(&home.path().join("in"), &files.map(|name| (name, name)));
     for command in PACKING {
@@ -194,7 +194,7 @@ fn a_file_beside_a_folder_of_its_name_is_refused() {
         return;
     }
     let outcome = wad(home.path(), &["create", "in", "-o", "a.wad"]);
-    let wanted = "refused: File is a file, but file/x needs it as a directory";
+    let wanted = "refused: File is a file, but file/x needs it to be a directory";
     assert!(said(&outcome, 2).contains(wanted), "{outcome:?}");
 }
 

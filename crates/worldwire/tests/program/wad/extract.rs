@@ -73,8 +73,8 @@ fn names_that_take_each_others_place_are_told_as_what_they_are() {
     let wanted = [
         "refused: A: differs only in case from a, which comes first",
         "refused: a: an earlier file has the same name",
-        "refused: folder: is also the name of the directory of folder/in",
-        "refused: ../out: its name contains the part `..`",
+        "refused: folder: is also the name of the directory that contains folder/in",
+        "refused: ../out: its name contains a `..` component",
     ];
     let said_of_it = said(&outcome, 1);
     let lines: Vec<&str> =
@@ -87,8 +87,8 @@ fn names_that_take_each_others_place_are_told_as_what_they_are() {
     let wanted = [
         "A: case: differs only in case from a, which comes first",
         "a: twice: an earlier file has the same name",
-        "folder: folder: is also the name of the directory of folder/in",
-        "../out: name: its name contains the part `..`",
+        "folder: folder: is also the name of the directory that contains folder/in",
+        "../out: name: its name contains a `..` component",
     ];
     assert_eq!(told.lines().collect::<Vec<_>>(), wanted);
 }
@@ -141,7 +141,7 @@ fn overlaps_are_told_of_chosen_files_or_refused() {
     let cases = [
         (&[][..], "worldwire: b: warning: begins inside the data of a\n"),
         (&["b"], "worldwire: b: warning: begins inside the data of a\n"),
-        (&["a"], "worldwire: a: warning: the data of b begins inside its own\n"),
+        (&["a"], "worldwire: a: warning: the data of b begins inside the data of this one\n"),
         (&["c"], ""),
     ];
     for (chosen, wanted) in cases {
@@ -239,8 +239,8 @@ fn files_that_share_their_data_are_too_much_together() {
 fn unsafe_names_are_each_reported_and_the_rest_is_extracted() {
     let home = tempdir().unwrap();
     let unsafe_names = [
-        ("../x", "contains the part `..`"),
-        ("/abs", "is absolute or has an empty part"),
+        ("../x", "contains a `..` component"),
+        ("/abs", "is absolute or has an empty component"),
         ("a\\b", "contains a backslash"),
         ("a/\u{1b}b", "contains a control character"),
     ];
@@ -289,8 +289,8 @@ fn names_with_thousands_of_parts_are_refused() {
         let both = String::from_utf8([outcome.stdout, outcome.stderr].concat()).unwrap();
         assert!(
             both.contains(
-                "its name has more than 4095 bytes, more than 128 parts, or a part of more than 255 \
-                 bytes"
+                "its name has more than 4095 bytes, more than 128 components, or a component of \
+                 more than 255 bytes"
             ),
             "{}",
             both.len()
@@ -303,7 +303,7 @@ fn names_with_thousands_of_parts_are_refused() {
 fn a_pattern_stays_in_its_folder() {
     let home = tempdir().unwrap();
     fs::write(home.path().join("a.wad"), craft(&[("a.txt", b""), ("b/c.xml", b"")])).unwrap();
-    let wanted = "*.xml: matches no file of the archive; **/*.xml does\n";
+    let wanted = "*.xml: matches no file in the archive; **/*.xml does\n";
     for command in ["list", "test", "extract"] {
         let outcome = wad(home.path(), &[command, "a.wad", "*.txt", "*.xml"]);
         assert!(said(&outcome, 1).ends_with(wanted), "{outcome:?}");

@@ -12,10 +12,10 @@ fn spellings_are_those_of_kept_files_too() {
     let kept = craft(&[("Good.txt", b"good"), ("folder/in", b"in")]);
     fs::write(home.path().join("a.wad"), kept).unwrap();
     let cases = [
-        ("good.txt", "refused: good.txt and Good.txt of the archive differ only in case"),
-        ("Good.txt/in", "refused: Good.txt is a file, but Good.txt/in needs it as a directory"),
-        ("folder", "refused: folder is a file, but folder/in needs it as a directory"),
-        ("Folder", "refused: Folder is a file, but folder/in needs it as a directory"),
+        ("good.txt", "refused: good.txt and Good.txt in the archive differ only in case"),
+        ("Good.txt/in", "refused: Good.txt is a file, but Good.txt/in needs it to be a directory"),
+        ("folder", "refused: folder is a file, but folder/in needs it to be a directory"),
+        ("Folder", "refused: Folder is a file, but folder/in needs it to be a directory"),
     ];
     for (name, wanted) in cases {
         let _ = fs::remove_dir_all(home.path().join("new"));
@@ -56,7 +56,7 @@ fn patterns_of_what_is_removed_match_something() {
     fs::write(home.path().join("a.wad"), craft(&[("a/b.txt", b""), ("c", b"")])).unwrap();
     let remove =
         |pattern: &str| wad(home.path(), &["update", "a.wad", "--remove", pattern, "-o", "b.wad"]);
-    let wanted = "*.txt: matches no file of the archive; **/*.txt does\n";
+    let wanted = "*.txt: matches no file in the archive; **/*.txt does\n";
     assert!(said(&remove("*.txt"), 1).ends_with(wanted));
     assert_eq!(names(home.path()), ["a.wad"]);
     said(&remove("**/*.txt"), 0);

@@ -81,7 +81,8 @@ impl TypeLists {
         for (at, key) in misfiled {
             let class = found.get(at).map(|found| &found.class);
             if let Some(class) = class.filter(|_| self.notes.len() < MAX_NOTES) {
-                let text = format!("hash {}, listed under {}", class.hash, shown(&key));
+                let text =
+                    format!("its hash is {}, but it is listed under {}", class.hash, shown(&key));
                 let (list, class) = (Arc::clone(&list), Arc::clone(&class.name));
                 self.notes.push(ClassNote { list, class, text });
             }

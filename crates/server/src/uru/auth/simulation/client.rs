@@ -198,7 +198,7 @@ impl Client {
                 }
                 Some(Ok((_, false))) => {
                     let is_late = start.elapsed() >= WAIT;
-                    require!(is_unsure || is_late, "{}: a good token was refused", self.name);
+                    require!(is_unsure || is_late, "{}: a valid token was refused", self.name);
                     break;
                 }
                 Some(Err(_)) => is_unsure = true,
@@ -232,7 +232,7 @@ impl Client {
                 seats.push(seat);
             }
         }
-        require!(seats.len() < 2, "{}: a token was good twice at once", self.name);
+        require!(seats.len() < 2, "{}: a token was accepted twice at once", self.name);
         let seat = seats.pop().filter(|seat| !seat.place.is_dead.load(Ordering::Relaxed));
         Ok(seat.map(|seat| {
             self.world.presume(player, Some(Presumed::Always));
@@ -249,7 +249,7 @@ impl Client {
         }
         let index = usize::try_from(self.sampler.below(count)).unwrap();
         if let Some(Ok((_, is_resumed))) = self.attempt(self.used[index], self.address).await {
-            require!(!is_resumed, "{}: a token was good twice", self.name);
+            require!(!is_resumed, "{}: a token was accepted twice", self.name);
             self.world.count(2);
         }
         Ok(())

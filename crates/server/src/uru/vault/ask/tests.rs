@@ -90,7 +90,7 @@ fn malformed_values_are_refused() {
     let set = decoded::<std::collections::BTreeSet<u8>>(&[2, 0, 0, 0, 5, 5]).map_err(refused);
     assert_eq!(
         set.unwrap_err(),
-        "at byte 6: wanted elements in ascending order, found another order"
+        "at byte 6: wanted elements in ascending order, found a different order"
     );
     let number = encoded(&f64::NAN).unwrap();
     assert!(decoded::<f64>(&number).is_err());

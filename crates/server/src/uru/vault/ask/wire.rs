@@ -566,5 +566,5 @@ fn decode_count(reader: &mut Reader<'_>) -> Result<usize> {
 
 #[cold]
 fn not_ascending() -> Error {
-    Error::malformed("elements in ascending order", "another order")
+    Error::malformed("elements in ascending order", "a different order")
 }

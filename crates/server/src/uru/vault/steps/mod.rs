@@ -463,7 +463,7 @@ impl VaultState {
         if self.refusal_logged != self.now {
             self.refusal_logged = self.now;
             let name: String = name.chars().take(64).collect();
-            tracing::info!(?name, %account, "refused a player's name; it {NAME_RULE}");
+            tracing::info!(?name, %account, "refused a player's name; a name {NAME_RULE}");
         }
     }
 

@@ -100,10 +100,10 @@ fn step(words: &[String]) -> Result<Step, String> {
         ("delete" | "select", _) => return Err(misfit("a character")),
         ("wait", _) => return Err(misfit("a number of seconds")),
         ("ping" | "login" | "validate" | "list" | "enter" | "files" | "args" | "logout", _) => {
-            return Err(format!("{name}: takes no arguments: {:?}", rest.join(" ")));
+            return Err(format!("{name} takes no arguments; remove {:?}", rest.join(" ")));
         }
         (name, _) if name.contains(' ') => {
-            return Err(format!("write the words of steps as separate arguments: {name}"));
+            return Err(format!("{name}: pass each word of a step as a separate argument"));
         }
         _ => return Err(format!("unknown step `{name}`; `worldwire client ki --help` lists them")),
     })
@@ -131,10 +131,10 @@ mod tests {
             "create: \"Stone\" is not a school; use Fire, Ice, Storm, Myth, Life, Death, Balance"
         );
         assert!(!error("token x secret").contains("secret"));
-        assert_eq!(error("ping 1"), "ping: takes no arguments: \"1\"");
+        assert_eq!(error("ping 1"), "ping takes no arguments; remove \"1\"");
         assert_eq!(error("login +"), "a step is missing before or after +");
         let joined = sequence(&["login + validate".to_owned()]).unwrap_err();
-        assert_eq!(joined, "write the words of steps as separate arguments: login + validate");
+        assert_eq!(joined, "login + validate: pass each word of a step as a separate argument");
         assert_eq!(error("sing"), "unknown step `sing`; `worldwire client ki --help` lists them");
     }
 }

@@ -227,8 +227,8 @@ impl Session {
 
 /// The error for a district that the server does not allow the character to enter.
 fn refused(text: &str) -> String {
-    let advice = "the districts of `serve mxo` are the `other_districts` in its mxo.toml";
-    format!("the server answered {text:?}; {advice}")
+    let advice = "`serve mxo` offers the districts listed under `other_districts` in its mxo.toml";
+    format!("the server replied {text:?}; {advice}")
 }
 
 fn character_json(character: &Character<'_>) -> Json {

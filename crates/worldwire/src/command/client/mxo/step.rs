@@ -84,15 +84,15 @@ fn step(words: &[String]) -> Result<Step, String> {
         ("leave", []) => Step::Leave,
         ("create" | "load" | "delete", _) => return Err(misfit("the name of a character")),
         ("say", _) => return Err(misfit("a text")),
-        ("whisper", _) => return Err(misfit("the name of a character, and a text")),
+        ("whisper", _) => return Err(misfit("the name of a character and a text")),
         ("emote", _) => return Err(misfit("the name of an emote")),
         ("travel", _) => return Err(misfit("the number of a district")),
         ("wait", _) => return Err(misfit("a number of seconds")),
         ("login" | "list" | "enter" | "leave", _) => {
-            return Err(format!("{name}: takes no arguments: {:?}", rest.join(" ")));
+            return Err(format!("{name} takes no arguments; remove {:?}", rest.join(" ")));
         }
         (name, _) if name.contains(' ') => {
-            return Err(format!("write the words of steps as separate arguments: {name}"));
+            return Err(format!("{name}: pass each word of a step as a separate argument"));
         }
         _ => {
             return Err(format!("unknown step `{name}`; `worldwire client mxo --help` lists them"));
@@ -154,12 +154,12 @@ mod tests {
         assert_eq!(error("create"), "create: needs the name of a character");
         assert_eq!(
             error("whisper Neo"),
-            "whisper: needs the name of a character, and a text, not \"Neo\""
+            "whisper: needs the name of a character and a text, not \"Neo\""
         );
-        assert_eq!(error("enter 1"), "enter: takes no arguments: \"1\"");
+        assert_eq!(error("enter 1"), "enter takes no arguments; remove \"1\"");
         assert_eq!(error("login +"), "a step is missing before or after +");
         assert_eq!(error("fly"), "unknown step `fly`; `worldwire client mxo --help` lists them");
         let joined = sequence(&["login + list".to_owned()]).unwrap_err();
-        assert_eq!(joined, "write the words of steps as separate arguments: login + list");
+        assert_eq!(joined, "login + list: pass each word of a step as a separate argument");
     }
 }

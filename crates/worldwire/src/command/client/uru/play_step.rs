@@ -21,7 +21,7 @@ steps! {
         "sit down at the Heek table, in seat 0 to 4 [default points: 100]";
     Choose(HeekChoice) = "choose" "CHOICE", "choose rock, paper or scissors";
     PlayRound(HeekChoice) = "play-round" "CHOICE",
-        "wait until you can choose, choose, and wait until the round is over";
+        "wait until you can choose, then choose and wait for the round to end";
     StandUp = "stand-up" "", "stand up from the Heek table";
     CreateVar(String, VarValue) = "create-var" "NAME VALUE",
         "create a shared variable: a number or text";
@@ -39,7 +39,7 @@ steps! {
     PlayMarkers = "play-markers" "", "start playing the marker game";
     CaptureMarker(u32) = "capture-marker" "MARKER", "capture a marker";
     PauseMarkers = "pause-markers" "", "stop playing";
-    ResetMarkers = "reset-markers" "", "forget your captures";
+    ResetMarkers = "reset-markers" "", "discard your captures";
     RenameMarkerGame(String) = "rename-marker-game" "NAME", "rename the marker game";
     LimitMarkerGame(u32) = "limit-marker-game" "MILLISECONDS", "set the game's time limit";
     DeleteMarkerGame = "delete-marker-game" "", "delete the marker game";

@@ -76,8 +76,8 @@ steps! {
     CreateNode(Box<VaultNode<'static>>) = "create-node" "FIELD=VALUE...", "create a node";
     SaveNode(Node, Box<VaultNode<'static>>) = "save-node" "NODE FIELD=VALUE...",
         "change fields of a node";
-    AddNode(Node, Node) = "add-node" "PARENT CHILD", "link a node below another";
-    RemoveNode(Node, Node) = "remove-node" "PARENT CHILD", "remove this link";
+    AddNode(Node, Node) = "add-node" "PARENT CHILD", "link a node below another node";
+    RemoveNode(Node, Node) = "remove-node" "PARENT CHILD", "remove the link between two nodes";
     SendNode(Node, u32) = "send-node" "NODE PLAYER",
         "send a node to a player's inbox, by player ID";
     Ages(String) = "ages" "FILENAME", "list the public instances of an age";
@@ -85,7 +85,7 @@ steps! {
     InitAge(String, Uuid, Option<String>) = "init-age" "FILENAME INSTANCE [NAME]",
         "find or create an instance; for 0, the server chooses one";
     SetPublic(Node, bool) = "set-public" "NODE yes|no",
-        "make an age public or private, by its AgeInfo node";
+        "make the age with this AgeInfo node public or private";
     Scores(Node, String) = "scores" "OWNER NAME", "show the scores of a node";
     HighScores(Node, u32, String) = "high-scores" "OWNER COUNT NAME",
         "show the best scores with this name; owner 0 means all owners";
@@ -186,7 +186,9 @@ impl Step {
         match step {
             Ok(step) if words.0.is_empty() => Ok(step),
             Err(Misfit::Word(problem)) => Err(format!("{name}: {problem}")),
-            _ if form.is_empty() => Err(format!("{name}: takes no arguments: {}", rest.join(" "))),
+            _ if form.is_empty() => {
+                Err(format!("{name} takes no arguments; remove {:?}", rest.join(" ")))
+            }
             _ if rest.is_empty() => Err(format!("{name}: needs {form}")),
             _ => Err(format!("{name}: needs {form}, not {}", rest.join(" "))),
         }
@@ -453,7 +455,7 @@ mod tests {
     fn what_is_wrong_is_named() {
         for (line, said) in [
             ("logn", "line 1: unknown step `logn`; did you mean login?"),
-            ("login twice", "line 1: login: takes no arguments: twice"),
+            ("login twice", "line 1: login takes no arguments; remove \"twice\""),
             ("set-player", "line 1: set-player: needs PLAYER"),
             ("vault x", "line 1: vault: x is not a node: use an ID, player or made"),
             ("lock Lever", "line 1: lock: Lever is not an object: use NAME@PAGE"),

@@ -106,7 +106,7 @@ fn check_options(filter: &Filter, known: &Known<'_>) -> Result<(), Failure> {
         if options.is_empty() || options.contains(word) {
             continue;
         }
-        let problem = format!("no value of {} is named {word}", path.join("."));
+        let problem = format!("{} has no value named {word}", path.join("."));
         return Err(refuse(&problem, &did_you_mean(nearest(word, options))));
     }
     Ok(())

@@ -59,7 +59,8 @@ impl Guess<'_> {
         if ways.is_empty() {
             complain(
                 subject,
-                "no combination of flags, mask and form decodes it as an object in the type list",
+                "no combination of flags, mask and form decodes it as an object of a class in the \
+                 type list",
             );
             return Err(Failure::Input);
         }

@@ -303,7 +303,7 @@ pub(crate) fn targets(
             let is_other = |it: &Target| matches!(it, Ok(Some(it)) if *it != target);
             if targets.get(other).is_some_and(is_other) && is_wanted(input) {
                 if inputs.get(other).is_some_and(&is_wanted) {
-                    let fault = "refused: differs only in case from an earlier file of the archive";
+                    let fault = "refused: differs only in case from an earlier file in the archive";
                     set(&mut targets, index, Err(fault));
                     continue;
                 }
@@ -317,7 +317,7 @@ pub(crate) fn targets(
         let rival = inputs.get(other).filter(|rival| is_wanted(rival));
         match (rival, is_wanted(input)) {
             (Some(rival), true) if rival.is_twin(input) => {
-                let fault = "skipped: an earlier file of the archive has the same name";
+                let fault = "skipped: an earlier file in the archive has the same name";
                 set(&mut targets, index, Err(fault));
             }
             (Some(rival), true) => {

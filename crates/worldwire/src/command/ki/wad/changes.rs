@@ -76,7 +76,7 @@ impl NewFiles<'_> {
         let classes = super::classes(self.types, common)?;
         let encoder = Encoder::new(classes.as_deref(), &choices, false, false);
         let texts = Patterns::new(&packing.text, files.keys().map(Cow::from))?;
-        texts.choose(files.keys(), |name| Cow::from(&**name), "of the directory")?;
+        texts.choose(files.keys(), |name| Cow::from(&**name), "in the directory")?;
         let pool = work::pool(packing.threads)?;
         changed(archive, files, (&encoder, &texts), &pool, common)
     }

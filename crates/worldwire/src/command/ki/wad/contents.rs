@@ -44,7 +44,7 @@ pub(super) fn keep<'d>(
 ) -> Result<Vec<String>, Failure> {
     let gone = Patterns::new(remove, archive.entries().iter().map(Entry::name_lossy))?;
     let entries = archive.entries().iter();
-    let removed = gone.choose(entries, |entry| entry.name_lossy(), "of the archive")?;
+    let removed = gone.choose(entries, |entry| entry.name_lossy(), "in the archive")?;
     let removed = removed.iter().map(|entry| entry.name_lossy().into_owned()).collect();
     for (index, entry) in archive.entries().iter().enumerate() {
         if !gone.is_match(&entry.name_lossy()) {

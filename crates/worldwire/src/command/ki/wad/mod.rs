@@ -254,7 +254,7 @@ fn chosen<'a, 'd>(
         wad.archive.entries().iter().map(move |entry| (index, entry))
     };
     let entries = archives.iter().enumerate().flat_map(of_wad);
-    let whole = if archives.len() == 1 { "of the archive" } else { "of the archives" };
+    let whole = if archives.len() == 1 { "in the archive" } else { "in the archives" };
     let mut chosen = vec![Vec::new(); archives.len()];
     let names = entries.clone().map(|(_, entry)| entry.name_lossy());
     let patterns = Patterns::new(patterns, names)?;
@@ -294,7 +294,7 @@ fn overlaps<'a, 'd>(
             return Some((after, format!("begins inside the data of {}", brief(&before))));
         }
         let after = after.name_lossy();
-        let text = || format!("the data of {} begins inside its own", brief(&after));
+        let text = || format!("the data of {} begins inside the data of this one", brief(&after));
         is_chosen(&before).then(|| (before, text()))
     });
     told.collect()

@@ -49,7 +49,7 @@ impl fmt::Display for Fault<'_> {
                 write!(f, "differs only in case from {}, which comes first", brief(other))
             }
             Self::Folder(other) => {
-                write!(f, "is also the name of the directory of {}", brief(other))
+                write!(f, "is also the name of the directory that contains {}", brief(other))
             }
         }
     }
@@ -150,7 +150,7 @@ pub(super) fn check_new<'a>(
         let spelling = name.to_lowercase();
         let others = kept_spellings.get(&spelling).map(Vec::as_slice).unwrap_or_default();
         if let Some(other) = others.first().filter(|_| !others.contains(&name)) {
-            let problem = "of the archive differ only in case, which some systems do not allow";
+            let problem = "in the archive differ only in case, which some systems do not allow";
             return refuse(format!("{name} and {other} {problem}"));
         }
         if let Some(other) = new_spellings.insert(spelling, name) {
@@ -164,7 +164,7 @@ pub(super) fn check_new<'a>(
             let old = kept_spellings.get(&spelling).and_then(|names| names.first());
             let file = new_spellings.get(&spelling).or_else(|| old.filter(|_| is_new));
             if let Some(file) = file {
-                return refuse(format!("{file} is a file, but {name} needs it as a directory"));
+                return refuse(format!("{file} is a file, but {name} needs it to be a directory"));
             }
         }
     }

@@ -143,7 +143,7 @@ fn names(totals: &Totals, page: &mut Page) {
         (0, 0) => String::new(),
         (more, 0) => format!("Not listed: {}.", counted(more, "more name")),
         (more, others) => format!(
-            "Not listed: {}, and {} of further names.",
+            "Not listed: {}, and {} with other names.",
             counted(more, "more name"),
             counted(others, "message")
         ),
