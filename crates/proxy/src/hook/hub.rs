@@ -153,7 +153,8 @@ impl Hub {
     /// Admits a hook that has sent its hello. The error is a text for it.
     pub(crate) fn enter(&self, source: usize, hello: Hello) -> Result<Arc<Link>, String> {
         let Hello { name, json_safe, form, catch_up, subscriptions } = hello;
-        let read = self.read(subscriptions)?;
+        let resolver = Resolver::new(&self.definitions);
+        let read = read(subscriptions, &resolver)?;
         let mut state = self.state();
         if state.hooks.len() >= MAX_HOOKS {
             return Err(format!("there are already {MAX_HOOKS} hooks"));
@@ -172,7 +173,7 @@ impl Hub {
         for conversation in state.conversations.values() {
             let _ = link.send(&conversation.opened);
         }
-        self.warn_of_doubts(&link, &read);
+        warn_of_doubts(&link, &read, &resolver);
         state.hooks.push(Hook { source, link: Arc::clone(&link), subscriptions: read });
         self.arrange(&mut state);
         self.came.notify_waiters();
@@ -181,8 +182,9 @@ impl Hub {
 
     /// Adds subscriptions of a hook. A subscription whose id is known is replaced.
     pub(crate) fn subscribe(&self, link: &Link, wanted: Vec<Wanted>) -> Result<(), String> {
-        let read = self.read(wanted)?;
-        self.warn_of_doubts(link, &read);
+        let resolver = Resolver::new(&self.definitions);
+        let read = read(wanted, &resolver)?;
+        warn_of_doubts(link, &read, &resolver);
         let mut state = self.state();
         let Some(hook) = state.hook(link) else { return Ok(()) };
         let mut subscriptions = hook.subscriptions.clone();
@@ -268,26 +270,6 @@ impl Hub {
         Some((Arc::clone(&state.set), self.version.load(Ordering::Acquire)))
     }
 
-    fn read(&self, wanted: Vec<Wanted>) -> Result<Vec<Arc<Subscription>>, String> {
-        let resolver = Resolver::new(&self.definitions);
-        let mut read: Vec<Arc<Subscription>> = Vec::new();
-        for wanted in wanted {
-            let subscription = Subscription::new(wanted, &resolver)?;
-            read.retain(|known| known.id != subscription.id);
-            read.push(Arc::new(subscription));
-        }
-        Ok(read)
-    }
-
-    fn warn_of_doubts(&self, link: &Link, subscriptions: &[Arc<Subscription>]) {
-        let resolver = Resolver::new(&self.definitions);
-        for subscription in subscriptions {
-            if let Some(doubts) = subscription.doubts(&resolver) {
-                let _ = link.send(&error(None, &doubts));
-            }
-        }
-    }
-
     /// Sorts all subscriptions into stages after a change.
     fn arrange(&self, state: &mut HubState) {
         let is_missing = |source: &usize| !state.has(*source);
@@ -317,6 +299,24 @@ impl HubState {
         for hook in &self.hooks {
             // A hook that does not read its input misses the line.
             let _ = hook.link.send(line);
+        }
+    }
+}
+
+fn read(wanted: Vec<Wanted>, resolver: &Resolver<'_>) -> Result<Vec<Arc<Subscription>>, String> {
+    let mut read: Vec<Arc<Subscription>> = Vec::new();
+    for wanted in wanted {
+        let subscription = Subscription::new(wanted, resolver)?;
+        read.retain(|known| known.id != subscription.id);
+        read.push(Arc::new(subscription));
+    }
+    Ok(read)
+}
+
+fn warn_of_doubts(link: &Link, subscriptions: &[Arc<Subscription>], resolver: &Resolver<'_>) {
+    for subscription in subscriptions {
+        if let Some(doubts) = subscription.doubts(resolver) {
+            let _ = link.send(&error(None, &doubts));
         }
     }
 }
