@@ -1,27 +1,27 @@
 """Compare the package with katsuba, scapy and the program: python bench/compare.py [PROGRAM]
 
-Needs `pip install katsuba scapy`. Each pair is measured alternately in one run, and the fastest of several
-rounds is reported. Times are CPU time of all threads and processes, so other work on the machine matters
-less, followed by elapsed time. Files are generated from samples/ and removed afterwards.
+Needs `pip install katsuba scapy`. Each pair is measured alternately in one run. The fastest of several
+rounds is reported, and in brackets the ratios of the rounds: minimum, median, maximum. Times are CPU
+time of all threads and processes, so other work on the machine matters less, followed by elapsed time.
+Files are generated from samples/ and removed afterwards.
 """
 
 from __future__ import annotations
 
 import json
 import random
-import resource
 import struct
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List
+from typing import Any, Dict, List
 
 import katsuba.op
 import katsuba.wad
 import scapy.utils
 from scapy.layers.inet import TCP  # noqa: F401  (scapy dissects only layers that are imported)
+from timing import measure
 
 import worldwire
 from worldwire.ki import Archive, TypeList
@@ -32,27 +32,6 @@ CLASSES = 2_400
 FILES = 4_000
 PARTS = 20_000
 POINTS = "m_snacks[0].m_points"
-ROUNDS = 15
-
-
-def cpu() -> float:
-    """The CPU time that this process and its children have used."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(it.ru_utime + it.ru_stime for it in used)
-
-
-def measure(name: str, ours: Callable[[], Any], theirs: Callable[[], Any], repeat: int = 1) -> None:
-    times: List[List[float]] = [[], []]
-    elapsed: List[List[float]] = [[], []]
-    for _ in range(ROUNDS):
-        for index, run in enumerate([ours, theirs]):
-            began, clock = cpu(), time.perf_counter()
-            for _ in range(repeat):
-                run()
-            times[index].append((cpu() - began) / repeat)
-            elapsed[index].append((time.perf_counter() - clock) / repeat)
-    for kind, (mine, other) in [("CPU", map(min, times)), ("elapsed", map(min, elapsed))]:
-        print(f"{name}: {kind} {mine * 1e3:.4f} ms, {other * 1e3:.4f} ms, {other / mine:.2f}x", flush=True)
 
 
 def logins(path: Path) -> int:
@@ -104,7 +83,7 @@ def compare_archives(folder: Path) -> None:
     options = katsuba.op.SerializerOptions()
     options.flags |= katsuba.op.STATEFUL_FLAGS
     options.shallow = False
-    # katsuba reads only lists without a version.
+    # katsuba wants the version first; this sample has it last.
     flat = folder / "types.json"
     flat.write_text(json.dumps(json.loads((SAMPLES / "ki-types.json").read_text())["classes"]))
     listed = katsuba.op.TypeList.open(flat)

@@ -27,9 +27,9 @@ use crate::table::Table;
 #[pyclass(frozen, mapping, module = "worldwire.ki")]
 pub(crate) struct Archive {
     file: Arc<ArchiveFile>,
-    /// The index of each entry by name, created when first needed. If two entries have the same
-    /// name, the first one is read. Python code receives these very strings as names, so looking
-    /// one up does not compute its hash again.
+    /// The index of each entry by name, created when Python code asks for the names. If two entries
+    /// have the same name, the first one is read. Python code gets these very strings as names, so
+    /// looking one up does not compute its hash again.
     by_name: PyOnceLock<Py<PyDict>>,
 }
 
@@ -47,13 +47,13 @@ impl Archive {
         Self::of_path(py, path)
     }
 
-    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(self.by_name(py)?.len())
+    fn __len__(&self) -> usize {
+        self.file.distinct_len()
     }
 
     fn __contains__(&self, name: &Bound<'_, PyAny>) -> PyResult<bool> {
         match name.cast::<PyString>() {
-            Ok(name) => self.by_name(name.py())?.contains(name),
+            Ok(name) => Ok(self.find(name)?.is_some()),
             Err(_) => Ok(false),
         }
     }
@@ -90,9 +90,9 @@ impl Archive {
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = name.py();
-        match self.by_name(py)?.contains(name)? {
-            true => Ok(self.__getitem__(name)?.into_any()),
-            false => Ok(default.unwrap_or_else(|| py.None().into_bound(py))),
+        match self.find(name)? {
+            Some(index) => Ok(PyBytes::new(py, &self.content_at(py, index)?).into_any()),
+            None => Ok(default.unwrap_or_else(|| py.None().into_bound(py))),
         }
     }
 
@@ -211,8 +211,8 @@ impl Archive {
         written.map_err(|failed| failed.raise(py, &path))
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!("<archive {:?}, {} files>", self.file.path, self.by_name(py)?.len()))
+    fn __repr__(&self) -> String {
+        format!("<archive {:?}, {} files>", self.file.path, self.file.distinct_len())
     }
 }
 
@@ -232,8 +232,8 @@ impl Archive {
 
     /// The contents of a file; `None` if no file has this name.
     pub(crate) fn content(&self, py: Python<'_>, name: &str) -> PyResult<Option<Vec<u8>>> {
-        let index = self.by_name(py)?.get_item(name)?;
-        index.map(|index| self.content_at(py, index.extract()?)).transpose()
+        let index = self.find(&PyString::new(py, name))?;
+        index.map(|index| self.content_at(py, index)).transpose()
     }
 
     /// The error text for a file that does not exist.
@@ -267,10 +267,21 @@ impl Archive {
     }
 
     fn index(&self, name: &Bound<'_, PyString>) -> PyResult<usize> {
-        match self.by_name(name.py())?.get_item(name)? {
-            Some(index) => index.extract(),
-            None => Err(PyKeyError::new_err(self.missing(&name.to_string_lossy()))),
+        let missing = || PyKeyError::new_err(self.missing(&name.to_string_lossy()));
+        self.find(name)?.ok_or_else(missing)
+    }
+
+    /// The index of the entry with this name.
+    fn find(&self, name: &Bound<'_, PyString>) -> PyResult<Option<usize>> {
+        let py = name.py();
+        // Creating the dictionary takes longer than many searches.
+        if self.by_name.get(py).is_none()
+            && let Ok(text) = name.to_cow()
+            && let Some(found) = self.file.find_sorted(&text)
+        {
+            return Ok(found);
         }
+        self.by_name(py)?.get_item(name)?.map(|index| index.extract()).transpose()
     }
 
     /// The files that match a pattern, or those with these names.

@@ -30,9 +30,17 @@ pub(crate) struct ArchiveFile {
     table_size: usize,
     listed: Vec<Listed>,
     names: EntryNames,
-    /// The entries, except those that share the name of an earlier entry. `None` if all names are
-    /// different.
-    distinct: OnceLock<Option<Vec<usize>>>,
+    distinct: OnceLock<Distinct>,
+}
+
+/// The entries that can be read by name.
+enum Distinct {
+    /// All of them; their names are in ascending order.
+    Sorted,
+    /// All of them: the names are different.
+    All,
+    /// Those that do not share the name of an earlier entry.
+    Some(Vec<usize>),
 }
 
 /// The names of all entries, one after another. Checking once that all are text is faster than
@@ -145,23 +153,50 @@ impl ArchiveFile {
 
     /// The entries that can be read by name: of several with the same name, the first one.
     pub(crate) fn distinct(&self) -> impl Iterator<Item = usize> {
-        let distinct = self.distinct.get_or_init(|| self.without_repeats());
-        let all = if distinct.is_none() { 0..self.len() } else { 0..0 };
-        distinct.iter().flatten().copied().chain(all)
+        let (some, all): (&[usize], _) = match self.by_name() {
+            Distinct::Sorted | Distinct::All => (&[], 0..self.len()),
+            Distinct::Some(indices) => (indices, 0..0),
+        };
+        some.iter().copied().chain(all)
     }
 
-    fn without_repeats(&self) -> Option<Vec<usize>> {
+    /// The number of entries that can be read by name.
+    pub(crate) fn distinct_len(&self) -> usize {
+        match self.by_name() {
+            Distinct::Sorted | Distinct::All => self.len(),
+            Distinct::Some(indices) => indices.len(),
+        }
+    }
+
+    /// The entry with this name, if the names are in ascending order. `None` if they are not.
+    pub(crate) fn find_sorted(&self, name: &str) -> Option<Option<usize>> {
+        if !matches!(self.by_name(), Distinct::Sorted) {
+            return None;
+        }
+        let names = self.names.as_bytes();
+        let name_of = |listed: &Listed| names.get(listed.name.clone()).unwrap_or_default();
+        Some(self.listed.binary_search_by(|listed| name_of(listed).cmp(name.as_bytes())).ok())
+    }
+
+    fn by_name(&self) -> &Distinct {
+        self.distinct.get_or_init(|| self.without_repeats())
+    }
+
+    fn without_repeats(&self) -> Distinct {
         let names = || (0..self.len()).map(|index| self.raw_name(index));
         // Most archives are sorted. Invalid names can become the same text.
         if self.names.as_bytes().is_ascii()
             && names().zip(names().skip(1)).all(|(one, next)| one < next)
         {
-            return None;
+            return Distinct::Sorted;
         }
         let mut known: HashSet<Cow<'_, str>, RandomState> = HashSet::default();
         let is_new = |index: &usize| known.insert(self.name(*index));
         let distinct: Vec<usize> = (0..self.len()).filter(is_new).collect();
-        (distinct.len() < self.len()).then_some(distinct)
+        match distinct.len() < self.len() {
+            true => Distinct::Some(distinct),
+            false => Distinct::All,
+        }
     }
 
     /// The error text for a file that does not exist.

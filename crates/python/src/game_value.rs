@@ -17,6 +17,11 @@ pub(crate) fn of_value<'py>(
     py: Python<'py>,
     value: &ValueRef<'_, '_>,
 ) -> Result<Bound<'py, PyAny>> {
+    if let Some(leaf) = value.leaf()
+        && let Some(plain) = Plain::of(value.slot(), leaf)
+    {
+        return of_plain(py, plain);
+    }
     let mut builder = Builder { py, open: Vec::new(), done: None };
     value.visit(&mut builder)?;
     builder.done.ok_or_else(|| Error::invalid("the object has no value"))
@@ -146,22 +151,25 @@ impl<'c> Visitor<'c> for Builder<'c, '_> {
     }
 
     fn value(&mut self, slot: Slot<'c>, leaf: Leaf<'_>) -> Result<()> {
-        let py = self.py;
-        let value = match Plain::of(slot, leaf) {
-            Some(Plain::Null) => py.None().into_bound(py),
-            Some(Plain::Bool(value)) => {
-                value.into_pyobject(py).map_err(failed)?.to_owned().into_any()
-            }
-            Some(Plain::Signed(value)) => value.into_pyobject(py).map_err(failed)?.into_any(),
-            Some(Plain::Unsigned(value)) => value.into_pyobject(py).map_err(failed)?.into_any(),
-            Some(Plain::Real(value)) => value.into_pyobject(py).map_err(failed)?.into_any(),
-            Some(Plain::Name(name)) => text(py, name),
-            Some(Plain::Text(text)) => PyString::new(py, &text).into_any(),
-            Some(Plain::Bytes(bytes)) => PyBytes::new(py, bytes).into_any(),
-            None => return self.by_json(slot, leaf),
-        };
-        self.put(slot, value)
+        match Plain::of(slot, leaf) {
+            Some(plain) => self.put(slot, of_plain(self.py, plain)?),
+            None => self.by_json(slot, leaf),
+        }
     }
+}
+
+/// The Python object for a number, a string or bytes.
+fn of_plain<'py>(py: Python<'py>, plain: Plain<'_>) -> Result<Bound<'py, PyAny>> {
+    Ok(match plain {
+        Plain::Null => py.None().into_bound(py),
+        Plain::Bool(value) => value.into_pyobject(py).map_err(failed)?.to_owned().into_any(),
+        Plain::Signed(value) => value.into_pyobject(py).map_err(failed)?.into_any(),
+        Plain::Unsigned(value) => value.into_pyobject(py).map_err(failed)?.into_any(),
+        Plain::Real(value) => value.into_pyobject(py).map_err(failed)?.into_any(),
+        Plain::Name(name) => text(py, name),
+        Plain::Text(text) => PyString::new(py, &text).into_any(),
+        Plain::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
+    })
 }
 
 /// Sets an item of a dictionary. Names are cached: see [`Name`].

@@ -5,17 +5,18 @@ use std::sync::{Arc, OnceLock};
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyList, PyString};
 use rayon::prelude::*;
 use worldwire_core::json::{Json, Style, parse};
 use worldwire_core::{Error, nearest};
 use worldwire_dissect::catch_defect;
 use worldwire_ki::object::{Header, JsonWriter, Object, ObjectCodec, ObjectOptions, ValueRef};
-use worldwire_ki::schema::classes::{Classes, TypeLists};
+use worldwire_ki::schema::classes::{Class as KiClass, Classes, TypeLists};
 
 use crate::error::{Class, Fault};
 use crate::game_value::{of_json, of_value};
 use crate::knowledge::{paths, read_file, warn};
+use crate::object_rows::ObjectRows;
 use crate::reading::shared_pool;
 use crate::values::json_of;
 
@@ -133,6 +134,7 @@ impl TypeList {
         let notes = decoded.notes.iter().map(ToString::to_string).collect();
         let header = decoded.header;
         let (is_lenient, json) = (lenient, OnceLock::new());
+        let object = Arc::new(object);
         let object = GameObject { object, header, is_lenient, classes, json };
         Ok(Decoded { object, notes })
     }
@@ -142,7 +144,8 @@ impl TypeList {
 /// `object["m_items[*].m_id"]` reads a list of values.
 #[pyclass(module = "worldwire.ki")]
 pub(crate) struct GameObject {
-    object: Object,
+    /// Iterators share it. A change then applies to a copy.
+    object: Arc<Object>,
     /// The outer format, in which the object is encoded again.
     header: Header,
     is_lenient: bool,
@@ -229,6 +232,9 @@ impl GameObject {
         if let Some(value) = root.and_then(|root| value_at(root, path)) {
             return self.value_object(py, &value);
         }
+        if let Some(class) = root.and_then(|root| class_at(root, path)) {
+            return Ok(PyString::new(py, &class.name).into_any());
+        }
         if let (Some(root), true) = (root, path.contains(EACH)) {
             let list = PyList::empty(py);
             return match self.each(&list, root, path)? {
@@ -236,7 +242,7 @@ impl GameObject {
                 false => Err(PyKeyError::new_err(self.missing(path))),
             };
         }
-        // The path leads to `$class`, or to a part of a value such as a vector.
+        // The path leads to a part of a value such as a vector.
         match find(self.value(py)?, path) {
             Some(found) => of_json(py, found),
             None => Err(PyKeyError::new_err(self.missing(path))),
@@ -249,20 +255,26 @@ impl GameObject {
         path: &str,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let set = json_of(value).and_then(|json| self.object.set(&self.classes, path, &json));
+        let set = json_of(value)
+            .and_then(|json| Arc::make_mut(&mut self.object).set(&self.classes, path, &json));
         self.json = OnceLock::new();
         set.map_err(|error| Fault::of(Class::Encode, &error).at_path(path).raise(py))
     }
 
     fn __delitem__(&mut self, py: Python<'_>, path: &str) -> PyResult<()> {
-        let removed = self.object.remove(&self.classes, path);
+        let removed = Arc::make_mut(&mut self.object).remove(&self.classes, path);
         self.json = OnceLock::new();
         removed.map_err(|error| Fault::of(Class::Encode, &error).at_path(path).raise(py))
     }
 
     fn __contains__(&self, py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Ok(path) = path.extract::<Cow<'_, str>>() else { return Ok(false) };
-        Ok(!path.is_empty() && find(self.value(py)?, &path).is_some())
+        if path.is_empty() {
+            return Ok(false);
+        }
+        let root = self.object.root(&self.classes);
+        let is_value = |root| value_at(root, &path).is_some() || class_at(root, &path).is_some();
+        Ok(root.is_some_and(is_value) || find(self.value(py)?, &path).is_some())
     }
 
     fn __len__(&self) -> usize {
@@ -276,6 +288,18 @@ impl GameObject {
     /// The names of the properties.
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, self.names().collect::<Vec<_>>())
+    }
+
+    /// The values at paths of each element of a list, as tuples.
+    fn rows<'py>(
+        &self,
+        py: Python<'py>,
+        list: &str,
+        columns: Vec<String>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (object, classes) = (Arc::clone(&self.object), Arc::clone(&self.classes));
+        let missing = || PyKeyError::new_err(self.missing(list));
+        ObjectRows::new(py, object, classes, list, columns)?.ok_or_else(missing)?.iterator(py)
     }
 
     /// All values as plain dictionaries and lists. `$class` is an object's class.
@@ -319,7 +343,7 @@ pub(crate) fn file_options(lenient: bool) -> ObjectOptions {
 const EACH: &str = "[*]";
 
 /// The JSON of a value, for the parts of values such as vectors.
-fn json_of_value(py: Python<'_>, value: &ValueRef<'_, '_>) -> PyResult<Json> {
+pub(crate) fn json_of_value(py: Python<'_>, value: &ValueRef<'_, '_>) -> PyResult<Json> {
     let mut writer = JsonWriter::new(Vec::new(), Style::default());
     let written = value.visit(&mut writer).and_then(|()| writer.finish());
     let text = written.map_err(|error| Fault::of(Class::Decode, &error).raise(py))?;
@@ -328,7 +352,7 @@ fn json_of_value(py: Python<'_>, value: &ValueRef<'_, '_>) -> PyResult<Json> {
 }
 
 /// The value at a path of names and indices.
-fn value_at<'a, 'c>(value: ValueRef<'a, 'c>, path: &str) -> Option<ValueRef<'a, 'c>> {
+pub(crate) fn value_at<'a, 'c>(value: ValueRef<'a, 'c>, path: &str) -> Option<ValueRef<'a, 'c>> {
     if path.is_empty() {
         return Some(value);
     }
@@ -346,8 +370,14 @@ fn value_at<'a, 'c>(value: ValueRef<'a, 'c>, path: &str) -> Option<ValueRef<'a, 
     })
 }
 
+/// The class at a path that ends with `$class`.
+pub(crate) fn class_at<'c>(root: ValueRef<'_, 'c>, path: &str) -> Option<&'c KiClass> {
+    let of = path.strip_suffix("$class").filter(|of| of.is_empty() || of.ends_with(['.', ']']))?;
+    value_at(root, of.strip_suffix('.').unwrap_or(of))?.class()
+}
+
 /// The value at a path of names and indices. Names can have dots.
-fn find<'j>(json: &'j Json, path: &str) -> Option<&'j Json> {
+pub(crate) fn find<'j>(json: &'j Json, path: &str) -> Option<&'j Json> {
     if path.is_empty() {
         return Some(json);
     }

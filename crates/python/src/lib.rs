@@ -14,8 +14,9 @@
 //! | `totals` | statistics of captures |
 //! | `codec`, `values` | single messages and files; Python values to be encoded |
 //! | `ki`, `game_value`, `archive` | KI type lists, game objects and archives |
+//! | `object_rows`, `object_table` | values from the lists of an object, and from many objects |
 //! | `machine`, `login` | connections without I/O, and logins |
-//! | `knowledge`, `definitions`, `keys`, `catalog` | keys and definitions, also as objects |
+//! | `knowledge`, `definitions`, `keys`, `catalog` | keys and definitions, including the Python objects for them |
 //! | `error` | errors as exceptions |
 
 mod archive;
@@ -34,6 +35,7 @@ mod machine;
 mod message;
 mod missing;
 mod names;
+mod object_rows;
 mod object_table;
 mod pattern;
 mod reading;
@@ -75,13 +77,16 @@ mod native {
     #[pymodule_export]
     use super::totals::totals;
     use pyo3::prelude::*;
-    use pyo3::types::PyMapping;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         worldwire_dissect::quiet_defects();
-        PyMapping::register::<Record>(module.py())?;
-        PyMapping::register::<Archive>(module.py())?;
+        // Importing `collections.abc` would be the documented way, but it also imports `collections`,
+        // which takes longer than the rest of this module.
+        let py = module.py();
+        let mapping = py.import("_collections_abc")?.getattr("Mapping")?;
+        mapping.call_method1("register", (py.get_type::<Record>(),))?;
+        mapping.call_method1("register", (py.get_type::<Archive>(),))?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -105,7 +105,7 @@ impl Found {
                 self.irregular += usize::from(!decoded.notes.is_empty());
                 self.notes.extend(decoded.notes.into_iter().map(|note| {
                     let (offset, text) = (Some(note.byte()), note.to_string());
-                    (row, ObjectFault { path: note.path, offset, text, is_decoded: true })
+                    (row, ObjectFault { path: note.path(), offset, text, is_decoded: true })
                 }));
                 Ok(())
             }
@@ -235,13 +235,18 @@ fn check_paths(paths: &ValuePaths, rows: &Rows, classes: &Classes) -> PyResult<(
             Cells::Lists(lists) => lists.iter().flatten().all(Vec::is_empty),
         };
         if let Some(name) = paths.unknown_name(path, classes).filter(|_| is_empty) {
-            let properties = classes.all().iter().flat_map(KiClass::properties);
-            let near = nearest(name, properties.map(|property| &*property.name));
-            let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            return Err(PyKeyError::new_err(format!("no class has a property `{name}`{hint}")));
+            return Err(no_property(name, classes));
         }
     }
     Ok(())
+}
+
+/// The error for a name that no class has.
+pub(crate) fn no_property(name: &str, classes: &Classes) -> PyErr {
+    let properties = classes.all().iter().flat_map(KiClass::properties);
+    let near = nearest(name, properties.map(|property| &*property.name));
+    let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    PyKeyError::new_err(format!("no class has a property `{name}`{hint}"))
 }
 
 fn cell(value: PathValue) -> ColumnCell {

@@ -56,6 +56,55 @@ def test_a_path_leads_to_every_element(samples: Path) -> None:
             pet[path]
 
 
+def test_a_list_has_rows(samples: Path) -> None:
+    types = TypeList(samples / "ki-types.json")
+    pet = types.decode((samples / "ki-pet.xml").read_bytes())
+    # The second snack is null.
+    first, second = pet.rows("m_snacks", ["m_points", "$class"])
+    assert first == (25, "class MadeUpSnack") and second == (None, None)
+    part = pet["m_snacks[0]"]
+    # More than are created at once.
+    pet["m_snacks"] = [{**part, "m_points": at % 32, "m_templateID": at} for at in range(1_500)]
+    rows = pet.rows("m_snacks", ["m_templateID", "m_points", "m_isLiked"])
+    pet["m_snacks[1400].m_points"] = 5
+    assert list(rows) == [(at, at % 32, part["m_isLiked"]) for at in range(1_500)]
+    assert list(pet.rows("m_snacks", ["m_points"]))[1_400] == (5,)
+    assert pet["m_snacks[*].m_points"] == [points for (points,) in pet.rows("m_snacks", ["m_points"])]
+    assert list(pet.rows("m_tricks", [""]))[:1] == [(trick,) for trick in pet["m_tricks"]][:1]
+    # A part of a value, and a property of another class.
+    assert {x for (x,) in pet.rows("m_snacks", ["m_position.x"])} == {None}
+    pet["m_snacks"] = []
+    assert list(pet.rows("m_snacks", ["m_points"])) == []
+    for path in ("m_absent", "m_name", ""):
+        with pytest.raises(KeyError):
+            pet.rows(path, ["m_points"])
+    pet["m_snacks"] = [part]
+    with pytest.raises(KeyError, match="did you mean `m_points`"):
+        pet.rows("m_snacks", ["m_point"])
+
+
+def test_clients_are_imported_when_they_are_used() -> None:
+    program = """
+import sys
+before = set(sys.modules)
+import worldwire
+from worldwire.ki import Archive, TypeList
+new = set(sys.modules) - before
+assert not new & {"asyncio", "typing", "json", "collections", "dataclasses", "re"}, sorted(new)
+import worldwire.ki
+for module in (worldwire, worldwire.ki):
+    assert set(module.__all__) <= set(dir(module))
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+    assert not hasattr(module, "absent")
+assert worldwire.connection.Connection is worldwire.Connection
+assert "asyncio" in sys.modules
+"""
+    # Without the site's own start files, which can import anything.
+    paths = f"import sys; sys.path[:] = {sys.path!r}\n"
+    subprocess.run([sys.executable, "-S", "-c", paths + program], check=True)
+
+
 def test_mistakes_are_reported(samples: Path) -> None:
     types = TypeList([samples / "ki-types.json"])
     assert len(types) > 2 and "class MadeUpPet" in types and "class Absent" not in types
@@ -149,6 +198,17 @@ print(same, os.waitpid(child, 0)[1], sum(map(len, before.values())))
     assert done.stdout == f"True 0 {sum(map(len, files.values()))}\n"
     archive = Archive(path)
     assert archive.read(archive.keys()) == files
+
+
+def test_a_few_files_are_found_without_listing_all(tmp_path: Path) -> None:
+    path, contents = tmp_path / "many.wad", {f"{at:03}.txt": bytes([at]) for at in range(200)}
+    Archive.create(path, contents)
+    for name in ("000.txt", "117.txt", "199.txt"):
+        archive = Archive(path)
+        assert name in archive and archive[name] == contents[name] and archive.size(name) == 1
+        assert len(archive) == 200 and archive.get("200.txt") is None and "" not in archive
+        assert archive.read([name]) == {name: contents[name]}
+        assert list(archive) == list(contents) and archive[name] == contents[name]
 
 
 def test_mistakes_with_archives_are_reported(samples: Path, tmp_path: Path) -> None:

@@ -117,6 +117,14 @@ def test_players_chat_in_an_age(shard: Running, tmp_path: Path) -> None:
             return said
         raise AssertionError("the connection has ended")
 
+    async def sees(age: Age, members: Dict[int, str]) -> None:
+        # Chat can arrive before the list of members.
+        async def until() -> None:
+            while age.members != members:
+                await asyncio.sleep(0.01)
+
+        await asyncio.wait_for(until(), 10)
+
     async def play() -> None:
         async with Client("127.0.0.1", port, keys=keys) as a, Client(
             "127.0.0.1", port, keys=keys
@@ -130,10 +138,10 @@ def test_players_chat_in_an_age(shard: Running, tmp_path: Path) -> None:
                 ann.say("Shorah!")
                 said = await first(bob)
                 assert said == Chat(ann.player.id, "Ann", "Shorah!", False)
-                assert bob.members == {ann.player.id: "Ann"}
+                await sees(bob, {ann.player.id: "Ann"})
                 bob.whisper(said.player, "Shorah b'shem")
                 assert await first(ann) == Chat(bob.player.id, "Bob", "Shorah b'shem", True)
-                assert ann.members == {bob.player.id: "Bob"}
+                await sees(ann, {bob.player.id: "Bob"})
 
     asyncio.run(play())
 

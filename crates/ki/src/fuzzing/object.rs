@@ -169,7 +169,7 @@ fn stream(codec: &ObjectCodec<'_>, bytes: &[u8]) {
     let again = Object::parse_json(classes, &json).expect("it was just written");
     assert!(again == object, "JSON has different values: {json}");
     // Notes about unrelated classes do not affect decoding.
-    if decoded.notes.iter().all(|note| note.text.ends_with(" belongs")) {
+    if decoded.notes.iter().all(|note| note.error().found().ends_with(" belongs")) {
         let mut text = String::new();
         write_node(
             tree.find("object").expect("the tree has the object"),

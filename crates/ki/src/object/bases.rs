@@ -108,7 +108,7 @@ mod tests {
             let whole = wrong.complete(&classes).unwrap();
             let bytes = codec.encode(&whole, codec.header()).unwrap();
             let decoded = codec.decode_all(&bytes, &mut ()).unwrap();
-            let notes: Vec<&str> = decoded.notes.iter().map(|note| &*note.text).collect();
+            let notes: Vec<&str> = decoded.notes.iter().map(|note| note.error().found()).collect();
             assert_eq!(
                 notes,
                 [

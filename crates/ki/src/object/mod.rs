@@ -61,7 +61,7 @@ pub mod xml;
 use core::fmt;
 use std::sync::Arc;
 
-use worldwire_core::{Error, Limits, Names, Reader, Result, Trace};
+use worldwire_core::{Error, Limits, Names, Reader, Result, Step, Trace};
 
 use crate::schema::classes::{Classes, Property};
 
@@ -223,48 +223,77 @@ pub struct Decoded {
 }
 
 /// An irregularity that did not prevent decoding.
+///
+/// Displayed as path, position and text: `m_items[0].m_id at byte 8: wanted 4 bytes, found 2`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectNote {
-    /// The path to the value, or to the object whose class or bits are irregular:
-    /// `m_items[0].m_id`. Empty for the outermost object.
-    pub path: String,
-    /// The position in the innermost layer, in bits.
-    pub bit: u64,
-    /// The irregularity.
-    pub text: String,
+    /// Its path leads to what is irregular, which can be a part of a value that is kept as bits.
+    error: Error,
+    /// The number of steps of this path that lead to the value.
+    steps: usize,
+    bit: u64,
 }
 
 impl ObjectNote {
-    /// The position in the innermost layer, in bytes. For a compressed object, that layer is the
-    /// plain data.
+    /// A note about the object that is being decoded.
+    fn of_object(bit: u64, text: String) -> Self {
+        Self { error: Error::invalid(text).at(bit / 8), steps: 0, bit }
+    }
+
+    /// A note about a value of the object that is being decoded. The path of the error begins with
+    /// the step to this value; `steps` is 0 if a list has yet to add this step.
+    fn of_value(bit: u64, error: Error, steps: usize) -> Self {
+        Self { error: error.at(bit / 8), steps, bit }
+    }
+
+    /// What is irregular, with path and position.
+    #[must_use]
+    pub fn error(&self) -> &Error {
+        &self.error
+    }
+
+    /// The path to the value, or to the object whose class or bits are irregular:
+    /// `m_items[0].m_id`. Empty for the outermost object.
+    #[must_use]
+    pub fn path(&self) -> String {
+        let mut text = String::new();
+        for step in self.error.path().take(self.steps) {
+            match step {
+                Step::Field(name) => {
+                    text.push_str(if text.is_empty() { "" } else { "." });
+                    text.push_str(name);
+                }
+                Step::Item(index) => text.push_str(&format!("[{index}]")),
+            }
+        }
+        text
+    }
+
+    /// The position of this value or object, in bits of the innermost layer.
+    #[must_use]
+    pub fn bit(&self) -> u64 {
+        self.bit
+    }
+
+    /// The position in bytes of the innermost layer: the plain data of a compressed object.
     #[must_use]
     pub fn byte(&self) -> u64 {
         self.bit / 8
     }
 
-    /// Prefixes the path with a step: a name, or an index in brackets.
-    fn put_inside(&mut self, step: &str) {
-        if !self.path.is_empty() && !self.path.starts_with('[') {
-            self.path.insert(0, '.');
-        }
-        self.path.insert_str(0, step);
+    /// Prefixes the path with a step.
+    fn inside(self, step: &Step) -> Self {
+        let error = match step {
+            Step::Field(name) => self.error.inside(name),
+            Step::Item(index) => self.error.inside_item(*index),
+        };
+        Self { error, steps: self.steps + 1, ..self }
     }
 }
 
-/// Path, position and text: `m_items[0].m_id at byte 8: wanted 4 bytes, found 2`.
 impl fmt::Display for ObjectNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, text, .. } = self;
-        // The text about a value begins with its name and position.
-        let outer = path.rfind(['.', ']']).map_or(0, |end| end + 1);
-        let (outer, name) = path.split_at(outer);
-        if let Some(rest) = text.strip_prefix(name).filter(|_| !name.is_empty())
-            && rest.starts_with(" at byte ")
-        {
-            return write!(f, "{outer}{text}");
-        }
-        let space = if path.is_empty() { "" } else { " " };
-        write!(f, "{path}{space}at byte {}: {text}", self.byte())
+        self.error.fmt(f)
     }
 }
 

@@ -6,7 +6,7 @@ use worldwire_core::json::{Style, json};
 use worldwire_core::value::parse_hex;
 use worldwire_core::{Reader, Tree};
 use worldwire_ki::object::{
-    CoreTable, Decoded, JsonWriter, Object, ObjectCodec, ObjectOptions, xml,
+    CoreTable, Decoded, JsonWriter, Object, ObjectCodec, ObjectNote, ObjectOptions, xml,
 };
 use worldwire_ki::schema::classes::{Classes, TypeLists};
 
@@ -71,8 +71,8 @@ fn round(codec: &ObjectCodec<'_>, bytes: &[u8]) -> (String, Decoded) {
     (json, decoded)
 }
 
-fn notes(decoded: &Decoded) -> Vec<&str> {
-    decoded.notes.iter().map(|note| &*note.text).collect()
+fn notes(decoded: &Decoded) -> Vec<String> {
+    decoded.notes.iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -101,22 +101,12 @@ fn everything_kept_has_a_note() {
             + r#""m_n":{"$bits":8,"$hex":"09"},"m_f":{"$bits":16,"$hex":"1fff"},"#
             + r#""m_l":[{"$class":"0x00000063","$bits":16,"$hex":"0102"}]}"#
     );
+    let bits: Vec<_> = decoded.notes.iter().map(|note| note.byte()).collect();
+    assert_eq!(bits, [28, 38, 47, 61]);
+    let paths: Vec<_> = decoded.notes.iter().map(ObjectNote::path).collect();
+    assert_eq!(paths, ["", "m_n", "m_f", "m_l[0]"]);
     assert_eq!(
         notes(&decoded),
-        [
-            "property 42 (0x0000002a) is not in class A",
-            "m_n at byte 38: wanted 4 bytes, found 1",
-            "m_f at byte 47 bit 5: wanted a value of 16 bits, found 5",
-            "no type list has class 99 (0x00000063)",
-        ]
-    );
-    let bits: Vec<_> = decoded.notes.iter().map(|note| note.bit / 8).collect();
-    assert_eq!(bits, [28, 38, 47, 61]);
-    let paths: Vec<_> = decoded.notes.iter().map(|note| &*note.path).collect();
-    assert_eq!(paths, ["", "m_n", "m_f", "m_l[0]"]);
-    let shown: Vec<_> = decoded.notes.iter().map(ToString::to_string).collect();
-    assert_eq!(
-        shown,
         [
             "at byte 28: property 42 (0x0000002a) is not in class A",
             "m_n at byte 38: wanted 4 bytes, found 1",
@@ -154,7 +144,7 @@ fn values_that_do_not_fit_are_kept_whole() {
         );
         assert_eq!(json, wanted);
         assert_eq!(decoded.notes.len(), 1);
-        assert!(decoded.notes[0].text.starts_with(name), "{:?}", decoded.notes);
+        assert!(decoded.notes[0].path() == name, "{:?}", decoded.notes);
         let strict = ObjectCodec::new(&classes, ObjectOptions { lenient: false, ..lenient() });
         assert!(strict.decode_all(&bytes, &mut Object::new()).is_err());
         // XML cannot represent the bytes that were kept, so writing XML fails.
@@ -184,9 +174,7 @@ fn parts_of_a_value_that_does_not_fit_are_not_reported() {
     assert_eq!(notes.len(), 2, "{notes:?}");
     assert!(notes[0].starts_with("m_l at byte"), "{notes:?}");
     // Positions are relative to the start of the stream, whatever surrounds it.
-    assert_eq!(notes[1], "m_n at byte 79: wanted 4 bytes, found 2");
-    let shown = decoded.notes[1].to_string();
-    assert_eq!(shown, "m_a.m_n at byte 79: wanted 4 bytes, found 2");
+    assert_eq!(notes[1], "m_a.m_n at byte 79: wanted 4 bytes, found 2");
     let around =
         ObjectCodec::new(&classes, ObjectOptions { envelope: true, flags: 1, ..lenient() });
     let header = worldwire_ki::object::Header { is_packed: false, ..around.header() };
@@ -194,7 +182,7 @@ fn parts_of_a_value_that_does_not_fit_are_not_reported() {
     codec.decode_all(&bytes, &mut kept).unwrap();
     let enveloped = around.encode(&kept, header).unwrap();
     let (_, decoded) = round(&around, &enveloped);
-    assert_eq!(decoded.notes[1].text, "m_n at byte 87: wanted 4 bytes, found 2");
+    assert_eq!(decoded.notes[1].to_string(), "m_a.m_n at byte 87: wanted 4 bytes, found 2");
 }
 
 #[test]
@@ -230,7 +218,10 @@ fn leftovers_of_an_object_are_kept() {
         bytes[8..12].copy_from_slice(&(64_u32 + 5).to_le_bytes());
         let (json, decoded) = round(&codec, &bytes);
         assert!(json.starts_with(r#"{"$class":"class A","m_f":31,"$rest":{"$bits":99,"#), "{json}");
-        assert_eq!(notes(&decoded), ["the last 99 bits of class A are not a property"]);
+        assert_eq!(
+            decoded.notes[0].error().found(),
+            "the last 99 bits of class A are not a property"
+        );
         let strict = ObjectCodec::new(&classes, ObjectOptions { lenient: false, ..lenient() });
         let error = strict.decode_all(&bytes, &mut Object::new()).unwrap_err().to_string();
         assert_eq!(
@@ -338,7 +329,11 @@ fn pairs_can_name_their_classes() {
     // If the class is not in any list, its object is kept with its pair.
     let (json, decoded) = round(&codec, &bytes(3));
     assert!(json.contains("\"$block\":1,\"$type\":3,\"$template\":5,\"$bits\":8"), "{json}");
-    assert!(decoded.notes[0].text.starts_with("no type list has"), "{:?}", decoded.notes);
+    assert!(
+        decoded.notes[0].error().found().starts_with("no type list has"),
+        "{:?}",
+        decoded.notes
+    );
     let strict =
         ObjectCodec::new(&classes, ObjectOptions { lenient: false, ..codec.options().clone() });
     let error = strict.decode_all(&bytes(3), &mut Object::new()).unwrap_err().to_string();
@@ -394,6 +389,6 @@ fn an_object_of_an_unrelated_class_gets_a_note() {
     };
     assert_eq!((read(7), read(8)), (Vec::new(), Vec::new()));
     let notes = read(9);
-    assert_eq!((notes.len(), notes[0].bit), (1, 128));
-    assert_eq!(notes[0].text, "class Other where class Base belongs");
+    assert_eq!((notes.len(), notes[0].bit()), (1, 128));
+    assert_eq!(notes[0].error().found(), "class Other where class Base belongs");
 }

@@ -13,7 +13,7 @@ fn round(codec: &ObjectCodec<'_>, bytes: &[u8]) -> (Object, Header) {
     let mut object = Object::new();
     let decoded = codec.decode_all(bytes, &mut object).unwrap();
     // The sampler does not consider which class belongs where.
-    assert!(decoded.notes.iter().all(|note| note.text.ends_with(" belongs")));
+    assert!(decoded.notes.iter().all(|note| note.error().found().ends_with(" belongs")));
 
     let json = object.to_json(classes).unwrap();
     assert_eq!(Object::parse_json(classes, &json).unwrap(), object);
@@ -118,7 +118,7 @@ proptest! {
             let strict = ObjectCodec::new(&others, options(&others, bits & 0xff));
             let strictly = strict.decode_all(&bytes, &mut Object::new());
             // Objects of an unrelated class are reported, but are not errors.
-            let is_mistake = |note: &ObjectNote| !note.text.contains(" belongs");
+            let is_mistake = |note: &ObjectNote| !note.error().found().contains(" belongs");
             prop_assert_eq!(strictly.is_err(), decoded.notes.iter().any(is_mistake));
         }
     }

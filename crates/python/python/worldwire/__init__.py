@@ -6,26 +6,50 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
-
-from ._errors import (
-    CaptureError,
-    DecodeError,
-    DefinitionsError,
-    DefinitionsWarning,
-    EncodeError,
-    Error,
-    FilterError,
-    KeysError,
-    LimitError,
-    Refused,
-    WorldwireWarning,
-)
+from ._lazy import attributes
 from ._native import Capture, Context, Message, Record, Table, __version__, codecs, open
-from ._stats import Stats, stats
-from ._types import Side
-from .connection import Connection, Event
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Optional
+
+    from ._errors import CaptureError as CaptureError
+    from ._errors import DecodeError as DecodeError
+    from ._errors import DefinitionsError as DefinitionsError
+    from ._errors import DefinitionsWarning as DefinitionsWarning
+    from ._errors import EncodeError as EncodeError
+    from ._errors import Error as Error
+    from ._errors import FilterError as FilterError
+    from ._errors import KeysError as KeysError
+    from ._errors import LimitError as LimitError
+    from ._errors import Refused as Refused
+    from ._errors import WorldwireWarning as WorldwireWarning
+    from ._stats import Stats as Stats
+    from ._stats import stats as stats
+    from ._types import Side
+    from .connection import Connection as Connection
+    from .connection import Event as Event
+else:
+    __getattr__, __dir__ = attributes(
+        __name__,
+        {
+            "_errors": [
+                "CaptureError",
+                "DecodeError",
+                "DefinitionsError",
+                "DefinitionsWarning",
+                "EncodeError",
+                "Error",
+                "FilterError",
+                "KeysError",
+                "LimitError",
+                "Refused",
+                "WorldwireWarning",
+            ],
+            "_stats": ["Stats", "stats"],
+            "connection": ["Connection", "Event"],
+        },
+    )
 
 __all__ = [
     "Capture",
@@ -68,6 +92,11 @@ def encode(codec: str, value: Any, *, side: Side = "client") -> bytes:
     return _built_in().encode(codec, value, side=side)
 
 
-@lru_cache(maxsize=None)
+_context: Optional[Context] = None
+
+
 def _built_in() -> Context:
-    return Context()
+    global _context
+    if _context is None:
+        _context = Context()
+    return _context

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
-from typing import Any, Optional, Type
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Optional, Type
 
 
 class Error(Exception):
@@ -93,6 +95,8 @@ _PACKAGE = os.path.dirname(__file__)
 
 def warn(text: str, category: Type[WorldwireWarning]) -> None:
     """Warn about the line of the user's program that called this package."""
+    import warnings
+
     level, frame = 1, sys._getframe()  # pyright: ignore[reportPrivateUsage]
     while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == _PACKAGE:
         level, frame = level + 1, frame.f_back

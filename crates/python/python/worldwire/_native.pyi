@@ -426,6 +426,12 @@ class GameObject:
     def __len__(self) -> int: ...
     def keys(self) -> List[str]:
         """The property names."""
+    def rows(self, list: str, columns: Sequence[str]) -> Iterator[Tuple[Any, ...]]:
+        """The values at paths of each element of a list: `object.rows("m_items", ["m_id", "m_name"])`.
+
+        A value is None if an element has none at the path. Values are created as the iterator
+        advances; later changes of the object do not affect them.
+        """
     def to_dict(self) -> Any:
         """All values as plain dictionaries and lists. `$class` is an object's class."""
     def json(self) -> str:

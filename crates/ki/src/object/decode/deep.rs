@@ -2,7 +2,7 @@
 
 use worldwire_core::{Error, Form, Place, Reader, Result, Trace};
 
-use super::{Decoder, position, raw};
+use super::{Decoder, ObjectNote, position, raw};
 use crate::object::show::show_leaf;
 use crate::object::visitor::{Bits, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Property};
@@ -171,8 +171,8 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         start: Place,
     ) -> Result<()> {
         self.count_values(reader, 1)?;
-        if let Some(text) = self.misfits.as_mut().and_then(|misfits| misfits.take()) {
-            self.note_at(property.name.to_string(), position(reader), text.into());
+        if let Some(error) = self.misfits.as_mut().and_then(|misfits| misfits.take()) {
+            self.keep_note(ObjectNote::of_value(position(reader), error, 1));
         }
         let bits = raw(reader, bits)?;
         self.report(reader, Slot::Property(property), &property.name, start, Leaf::Raw(bits))

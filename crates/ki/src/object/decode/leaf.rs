@@ -2,7 +2,7 @@
 
 use worldwire_core::{Error, Reader, Result, Trace};
 
-use super::{Decoder, MAX_NOTES, position};
+use super::{Decoder, MAX_NOTES, ObjectNote, position};
 use crate::object::parse::{self, UnknownOption};
 use crate::object::visitor::{Leaf, Visitor};
 use crate::object::{COMPACT, HUMAN_READABLE};
@@ -153,9 +153,13 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
                     return Err(reader.place_error(error));
                 }
                 // The list adds the name and index of its elements.
-                let path =
-                    if property.is_list() { String::new() } else { property.name.to_string() };
-                self.note_at(path, position(reader), error.inside(&property.name).to_string());
+                let note = match property.is_list() {
+                    true => ObjectNote::of_value(position(reader), error, 0),
+                    false => {
+                        ObjectNote::of_value(position(reader), error.inside(&property.name), 1)
+                    }
+                };
+                self.keep_note(note);
                 Ok(Leaf::Text(bytes))
             }
         }

@@ -26,8 +26,8 @@ pub(super) struct Misfits {
 
 struct Misfit {
     bit: u64,
-    /// The problems, as long as notes are kept.
-    note: Option<Box<str>>,
+    /// The problem, as long as notes are kept.
+    error: Option<Error>,
 }
 
 impl Misfits {
@@ -42,11 +42,11 @@ impl Misfits {
         self.next == bit
     }
 
-    /// Takes the note of the next property and advances.
-    pub(super) fn take(&mut self) -> Option<Box<str>> {
-        let note = self.list.pop().and_then(|misfit| misfit.note);
+    /// Takes what is wrong with the next property and advances.
+    pub(super) fn take(&mut self) -> Option<Error> {
+        let error = self.list.pop().and_then(|misfit| misfit.error);
         self.next = self.list.last().map_or(NO_POSITION, |misfit| misfit.bit);
-        note
+        error
     }
 
     /// Records that a property failed, or returns the error if recording does not help.
@@ -59,8 +59,7 @@ impl Misfits {
         let inside = self.list.partition_point(|misfit| misfit.bit < bit);
         self.list.truncate(inside);
         let has_room = self.list.len() < MAX_NOTES;
-        self.list
-            .push(Misfit { bit, note: has_room.then(|| error.based(base).to_string().into()) });
+        self.list.push(Misfit { bit, error: has_room.then(|| error.based(base)) });
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ mod deep;
 mod leaf;
 mod misfits;
 
-use worldwire_core::{Error, Limits, Place, Reader, Result, Trace, Value};
+use worldwire_core::{Error, Limits, Place, Reader, Result, Step, Trace, Value};
 
 use super::core_table::{CoreClass, CoreTable};
 use super::pack::{inflate, stored};
@@ -360,7 +360,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         if property.kind() == PropertyKind::Object {
             let before = self.notes.len();
             self.object(reader, slot, &property.name, start)?;
-            self.place_notes(before, &property.name);
+            self.place_notes(before, || Step::Field(property.name.as_ref().into()));
             return Ok(());
         }
         let leaf = self.count_values(reader, 1).and_then(|()| self.leaf(reader, property));
@@ -405,7 +405,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             let ended = self.visitor.end_list();
             outcome.and(ended)
         })?;
-        self.place_notes(before, &property.name);
+        self.place_notes(before, || Step::Field(property.name.as_ref().into()));
         Ok(())
     }
 
@@ -431,7 +431,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
                 self.report(reader, slot, "", start, leaf)
             })?;
             if self.notes.len() != before {
-                self.place_notes(before, &format!("[{index}]"));
+                self.place_notes(before, || Step::Item(index));
                 before = self.notes.len();
             }
         }
@@ -457,28 +457,28 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
     /// Adds a note about the current object.
     #[cold]
     fn note(&mut self, bit: u64, text: String) {
-        self.note_at(String::new(), bit, text);
+        self.keep_note(ObjectNote::of_object(bit, text));
     }
 
-    /// Adds a note about a value of the current object.
     #[cold]
-    fn note_at(&mut self, path: String, bit: u64, text: String) {
+    fn keep_note(&mut self, note: ObjectNote) {
         if self.notes.len() < MAX_NOTES {
-            self.notes.push(ObjectNote { path, bit, text });
+            self.notes.push(note);
         }
     }
 
     /// Completes the paths of the notes after the first `before` ones.
     #[inline]
-    fn place_notes(&mut self, before: usize, step: &str) {
+    fn place_notes(&mut self, before: usize, step: impl FnOnce() -> Step) {
         if self.notes.len() > before {
-            self.put_notes_inside(before, step);
+            self.put_notes_inside(before, &step());
         }
     }
 
     #[cold]
-    fn put_notes_inside(&mut self, before: usize, step: &str) {
-        self.notes.iter_mut().skip(before).for_each(|note| note.put_inside(step));
+    fn put_notes_inside(&mut self, before: usize, step: &Step) {
+        let inner = self.notes.split_off(before);
+        self.notes.extend(inner.into_iter().map(|note| note.inside(step)));
     }
 }
 

@@ -11,7 +11,7 @@
 //! | flags | a list of names, with unknown bits as one `"0x..."` |
 //! | string | a string; invalid Unicode as `{"$hex": "00ff"}` |
 //! | unknown property | under its hash, `"0x0000002a"`: `{"$bits": 40, "$hex": "..."}` |
-//! | value that does not fit its property | `{"$bits": 40, "$hex": "..."}`, for a container, all of it |
+//! | value that does not fit its property | `{"$bits": 40, "$hex": "..."}`; for a container, one such value replaces the whole container |
 //! | object of an unknown class | `{"$class": "0x0000002a", "$bits": 40, "$hex": "..."}`, possibly with an ID |
 //! | leftovers at the end of an object | under `$rest`: `{"$bits": 8, "$hex": "..."}` |
 //!

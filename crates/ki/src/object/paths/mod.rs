@@ -12,7 +12,8 @@ use crate::schema::classes::{Class, Classes, Property, Tuple};
 
 /// Paths to values in objects, such as `m_stats.m_health`, `m_items[0].m_id` and `m_position.x`.
 /// `[*]` stands for every element of a list, and `$class` for an object's class. Names can contain
-/// dots: of the names that exist and can contain the rest, the shortest is used.
+/// dots. If a path can be split in several ways, the shortest existing name under which the rest can
+/// be found is used.
 ///
 /// ```
 /// use worldwire_ki::object::{ObjectCodec, ObjectOptions, PathValue, PathVisitor, ValuePaths};

@@ -130,8 +130,17 @@ impl<'a, 'c> ValueRef<'a, 'c> {
     /// does not exist in the classes are skipped.
     #[must_use]
     pub fn children(&self) -> Children<'a, 'c> {
+        self.children_from(0)
+    }
+
+    /// Those of [`Self::children`] from a [position](Children::position) on. The position is valid
+    /// as long as the object is not changed; positions outside the value yield nothing or begin with
+    /// its first child.
+    #[must_use]
+    pub fn children_from(&self, position: usize) -> Children<'a, 'c> {
         let count = self.node().map_or(0, |node| node.count());
-        Children { of: *self, index: self.index + 1, end: self.index + count }
+        let index = position.max(self.index + 1);
+        Children { of: *self, index, end: self.index + count }
     }
 
     /// The value of an object's property.
@@ -220,6 +229,14 @@ pub struct Children<'a, 'c> {
     of: ValueRef<'a, 'c>,
     index: usize,
     end: usize,
+}
+
+impl Children<'_, '_> {
+    /// Where it continues, for [`ValueRef::children_from`].
+    #[must_use]
+    pub fn position(&self) -> usize {
+        self.index
+    }
 }
 
 impl<'a, 'c> Iterator for Children<'a, 'c> {
