@@ -3,8 +3,9 @@
 use core::future::Future;
 use core::time::Duration;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::time::Instant;
 
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -83,12 +84,27 @@ pub struct Counts {
     faults: AtomicU64,
     panics: AtomicU64,
     stalled: AtomicU64,
+    /// When a connection could last not be accepted.
+    failed: Mutex<Option<Instant>>,
 }
 
 impl Counts {
     pub(crate) fn new(permits: Permits) -> Self {
         let [accepted, refused, faults, panics, stalled] = Default::default();
-        Self { permits, accepted, refused, faults, panics, stalled }
+        let failed = Mutex::default();
+        Self { permits, accepted, refused, faults, panics, stalled, failed }
+    }
+
+    /// Whether connections could not be accepted a moment ago, for example because the process has
+    /// too many open files.
+    #[must_use]
+    pub fn is_failing(&self) -> bool {
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.is_some_and(|last| last.elapsed() < FAILING_FOR)
+    }
+
+    pub(crate) fn accept_failed(&self) {
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
     /// Connections that are open now.
@@ -113,6 +129,8 @@ impl Counts {
 
 /// The minimum interval between log lines about frequent events.
 pub(crate) const LOG_EVERY: Duration = Duration::from_secs(60);
+/// How long after a failure the system counts as unable to accept connections.
+const FAILING_FOR: Duration = Duration::from_secs(5);
 /// How long applications may take to end after being cut.
 const AFTER_THE_CUT: Duration = Duration::from_secs(1);
 

@@ -153,6 +153,7 @@ impl Listener {
                     Ok((stream, address)) => self.admit(stream, address, attend),
                     Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                     Err(error) => {
+                        self.connections.counts.accept_failed();
                         if let Some(count) = failures.count() {
                             tracing::error!(%error, count, "cannot accept connections");
                         }

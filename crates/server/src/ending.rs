@@ -19,7 +19,7 @@ pub enum ServeError {
     #[error(transparent)]
     Overtaken(#[from] Arc<StoreError>),
     /// Some ages could not save their last changes.
-    #[error("the last changes of {0} ages could not be saved")]
+    #[error("the latest changes to {0} ages could not be saved")]
     Unsaved(usize),
     /// The status page failed.
     #[error("status page: {0}")]

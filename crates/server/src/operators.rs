@@ -8,7 +8,8 @@
 //! sends a request. If the request [has lines](Operated::has_lines), they follow, and then an empty
 //! line. The server replies with any number of `{"data":..}` and then `{"done":true}` or
 //! `{"error":".."}`. The latter includes `"failed":true` if the server did not refuse the request
-//! but failed to carry it out.
+//! but failed to carry it out. Until then it sends `{"busy":true}` every second, so that the client
+//! can distinguish a slow server from one that hangs.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -40,6 +41,10 @@ const MAX_SILENT: usize = 32;
 /// How long each line of a request may take to arrive, and how long each line of a reply may take
 /// to be read.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How often a server that is working on a request says so.
+const BUSY_EVERY: Duration = Duration::from_secs(1);
+/// How long a server may say nothing.
+const SILENCE: Duration = Duration::from_secs(10);
 /// How long all lines of a dump may take to arrive.
 const DUMP_PATIENCE: Duration = Duration::from_secs(600);
 
@@ -127,6 +132,9 @@ impl AnswerReader {
         };
         if let Some(value) = object.remove("data") {
             self.0.push(value);
+            return Ok(None);
+        }
+        if object.contains_key("busy") {
             return Ok(None);
         }
         let data = std::mem::take(&mut self.0);
@@ -223,7 +231,7 @@ pub async fn ask<O: Operated>(
     request: &O::Request,
     lines: &[String],
 ) -> io::Result<Result<Vec<Json>, Rejection>> {
-    let (stream, token) = platform::connect(folder).await?;
+    let (stream, token) = within(SILENCE, platform::connect(folder)).await?;
     let (reader, writer) = tokio::io::split(stream);
     let mut writer = BufWriter::new(writer);
     if let Some(token) = token {
@@ -232,16 +240,16 @@ pub async fn ask<O: Operated>(
     write_line(&mut writer, &serde_json::to_string(request)?).await?;
     if O::has_lines(request) {
         for line in lines.iter().filter(|line| !line.trim().is_empty()) {
-            write_line(&mut writer, line).await?;
+            in_time(write_line(&mut writer, line)).await?;
         }
         write_line(&mut writer, "").await?;
     }
-    writer.flush().await?;
+    in_time(writer.flush()).await?;
 
     let mut reader = BufReader::new(reader);
     let mut answer = AnswerReader::default();
     loop {
-        let Some(line) = read_line(&mut reader).await? else {
+        let Some(line) = within(SILENCE, read_line(&mut reader)).await? else {
             return Err(io::ErrorKind::UnexpectedEof.into());
         };
         if let Some(answer) = answer.line(&line)? {
@@ -265,16 +273,29 @@ async fn serve<O: Operated>(
         request = read_request::<O>(&mut reader, token) => request?,
         _ = lost_slot => return Err(io::Error::other("too many connections without a request")),
     };
-    let permit = permits.acquire().await.map_err(io::Error::other)?;
-    let answer = match request {
-        Ok(request) => match read_lines::<O>(&mut reader, &request).await? {
-            Ok(lines) => {
-                let answer = operated.perform(request, &lines).await;
-                answer.map_err(|error| Rejection::of::<O>(&error))
-            }
+    let answer = async {
+        let permit = permits.acquire().await.map_err(io::Error::other)?;
+        let answer = match request {
+            Ok(request) => match read_lines::<O>(&mut reader, &request).await? {
+                Ok(lines) => {
+                    let answer = operated.perform(request, &lines).await;
+                    answer.map_err(|error| Rejection::of::<O>(&error))
+                }
+                Err(malformed) => Err(Rejection::malformed(&malformed)),
+            },
             Err(malformed) => Err(Rejection::malformed(&malformed)),
-        },
-        Err(malformed) => Err(Rejection::malformed(&malformed)),
+        };
+        io::Result::Ok((answer, permit))
+    };
+    tokio::pin!(answer);
+    let (answer, permit) = loop {
+        match timeout(BUSY_EVERY, &mut answer).await {
+            Ok(answer) => break answer?,
+            Err(_) => {
+                in_time(write_line(&mut writer, BUSY)).await?;
+                in_time(writer.flush()).await?;
+            }
+        }
     };
     for line in answer_lines(answer) {
         in_time(write_line(&mut writer, &line)).await?;
@@ -283,6 +304,9 @@ async fn serve<O: Operated>(
     drop(permit);
     Ok(())
 }
+
+/// What a server says while it works on a request.
+const BUSY: &str = r#"{"busy":true}"#;
 
 /// Why a request cannot be read. The operator receives this as the reply.
 #[derive(Debug, thiserror::Error)]
@@ -333,7 +357,14 @@ async fn read_lines<O: Operated>(
 
 /// Fails if a line takes too long.
 async fn in_time<T>(line: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    timeout(PATIENCE, line).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+    within(PATIENCE, line).await
+}
+
+async fn within<T>(
+    time: Duration,
+    operation: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
+    timeout(time, operation).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }
 
 /// Reads a line without its terminator; `None` at the end of the stream.
@@ -557,5 +588,61 @@ mod tests {
         // Only the socket is left, and it is removed when the server stops.
         let _ = running.await;
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    /// Takes as long to answer as it is asked to.
+    #[derive(Clone)]
+    struct Slow;
+
+    impl Operated for Slow {
+        type Request = u64;
+        type Error = io::Error;
+
+        async fn perform(&self, seconds: u64, _: &[String]) -> io::Result<Vec<Json>> {
+            sleep(Duration::from_secs(seconds)).await;
+            Ok(vec![seconds.into()])
+        }
+    }
+
+    /// The other end of a connection on which a request is served.
+    async fn busy_lines(seconds: u64) -> Vec<String> {
+        let (near, far) = tokio::io::duplex(1_024);
+        let permits = Semaphore::new(1);
+        let (_slot, lost) = oneshot::channel();
+        let served = serve(far, &Slow, None, lost, &permits);
+        let asked = async {
+            let (reader, mut writer) = tokio::io::split(near);
+            write_line(&mut writer, &seconds.to_string()).await.unwrap();
+            let (mut reader, mut lines) = (BufReader::new(reader), Vec::new());
+            while let Some(line) = within(SILENCE, read_line(&mut reader)).await.unwrap() {
+                lines.push(line);
+            }
+            lines
+        };
+        let (served, lines) = tokio::join!(served, asked);
+        served.unwrap();
+        lines
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_takes_its_time_says_so() {
+        assert_eq!(busy_lines(0).await, [r#"{"data":0}"#, r#"{"done":true}"#]);
+        let lines = busy_lines(60).await;
+        assert!((58..=60).contains(&(lines.len() - 2)), "{lines:?}");
+        let mut answer = AnswerReader::default();
+        let answers = lines.iter().filter_map(|line| answer.line(line).unwrap());
+        assert_eq!(answers.collect::<Vec<_>>(), [Ok(vec![60.into()])]);
+    }
+
+    /// As if the process was stopped by a signal: the system still accepts connections.
+    #[cfg(unix)]
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_says_nothing_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let _listener = platform::Listener::bind(folder.path()).await.unwrap();
+        let start = tokio::time::Instant::now();
+        let asked = ask::<Slow>(folder.path(), &1, &[]).await;
+        assert_eq!(asked.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(start.elapsed(), SILENCE);
     }
 }

@@ -203,6 +203,13 @@ pub(crate) fn health(role: Role, is_failing: bool) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, problem).into_response()
 }
 
+/// The response to `/health` while the system does not let the process accept connections.
+pub(crate) fn cannot_accept() -> Response {
+    let problem =
+        "connections from clients cannot be accepted; see the log, and the limit on open files\n";
+    (StatusCode::SERVICE_UNAVAILABLE, problem).into_response()
+}
+
 /// Accepts connections within the limits.
 struct Listener {
     tcp: TcpListener,

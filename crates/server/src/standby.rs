@@ -296,6 +296,8 @@ pub(crate) struct View {
     active: Mutex<Option<String>>,
     /// Why that process refuses to admit this one.
     refusal: Mutex<Option<String>>,
+    /// Why this process must not take over, whether or not another one serves the data.
+    unfitness: Mutex<Option<String>>,
     /// When another process was first seen to serve the data.
     active_since: OnceLock<Instant>,
     /// Whether this process has joined the one that serves the data, if there is a bus.
@@ -323,6 +325,15 @@ impl View {
     /// again.
     pub(crate) fn set_refusal(&self, refusal: Option<String>) {
         *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = refusal;
+    }
+
+    fn unfitness(&self) -> Option<String> {
+        self.unfitness.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Records why this process must not take over, or that it may.
+    pub(crate) fn set_unfitness(&self, unfitness: Option<String>) {
+        *self.unfitness.lock().unwrap_or_else(PoisonError::into_inner) = unfitness;
     }
 
     /// When another process was first seen to serve the data.
@@ -404,7 +415,7 @@ async fn status(State(view): State<Arc<View>>) -> Response {
     let role = page::Role::Standby.name();
     let mut status =
         json!({ "online": false, "role": role, "behind": behind, "database": database });
-    if let Some(refusal) = view.refusal() {
+    if let Some(refusal) = view.refusal().or_else(|| view.unfitness()) {
         status["refused"] = refusal.into();
     }
     if let Some(is_member) = view.is_member() {
@@ -416,11 +427,12 @@ async fn status(State(view): State<Arc<View>>) -> Response {
 /// A load balancer must not send clients to a standby.
 async fn health(State(view): State<Arc<View>>) -> Response {
     let behind = view.behind();
-    let text = match (view.is_failing.load(Ordering::Relaxed), view.refusal()) {
+    let unfitness = view.unfitness().map(|why| format!("this process cannot take over: {why}"));
+    let refusal =
+        view.refusal().map(|why| format!("the leader does not admit this process: {why}"));
+    let text = match (view.is_failing.load(Ordering::Relaxed), refusal.or(unfitness)) {
         (true, _) => "standby; the database cannot be reached; see the log\n".to_owned(),
-        (false, Some(refusal)) => {
-            format!("standby; the leader does not admit this process: {refusal}\n")
-        }
+        (false, Some(why)) => format!("standby; {why}\n"),
         (false, None) if view.is_member() == Some(false) => {
             "standby; this process has not joined the leader; see the log\n".to_owned()
         }
@@ -432,13 +444,14 @@ async fn health(State(view): State<Arc<View>>) -> Response {
 async fn metrics(State(view): State<Arc<View>>) -> Response {
     let mut metrics = Metrics::default();
     let is_up = !view.is_failing.load(Ordering::Relaxed);
+    let is_refused = view.refusal().or_else(|| view.unfitness()).is_some();
     let behind = "Batches of changes that the standby lacked when it last checked.";
-    let refused = "1 if the process that serves the data does not admit this standby.";
+    let refused = "1 if this standby is not admitted by the active process, or must not take over.";
     for (name, help, value) in [
         ("active", page::ACTIVE, 0),
         ("database_up", "Whether the database responds: 1 or 0.", i128::from(is_up)),
         ("standby_batches_behind", behind, view.behind().into()),
-        ("standby_refused", refused, view.refusal().is_some().into()),
+        ("standby_refused", refused, is_refused.into()),
     ] {
         metrics.add(name, "gauge", help, "", &[("", value)]);
     }

@@ -1,4 +1,4 @@
-//! The common part of starting a server of any family: its directory, configuration, key and ports.
+//! The part of starting a server that all families share: directory, configuration, key and ports.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use crate::store::{self, Store, StoreError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// A file or directory cannot be used.
+    /// A file or directory is unusable.
     #[error("{}: {}", path.display(), reason(error))]
     Io {
         /// The file or directory.
@@ -29,7 +29,7 @@ pub enum StartError {
         /// The operating system's error.
         error: io::Error,
     },
-    /// The configuration cannot be used.
+    /// The configuration is invalid.
     #[error("{}: {error}", path.display())]
     Config {
         /// The configuration file.
@@ -49,13 +49,13 @@ pub enum StartError {
     #[error("{}: file is missing; restore it, because it encrypts the passwords in the database",
         .0.display())]
     KeyLost(PathBuf),
-    /// The key that seals passwords cannot be used.
+    /// The key that seals passwords is invalid or unusable.
     #[error(transparent)]
     ServerKey(#[from] KeyError),
-    /// The database cannot be used.
+    /// The database is unusable.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A standby has no database that it can share.
+    /// The standby's database is not one that can be shared.
     #[error("a standby needs the {name}'s PostgreSQL database: set database in {config}")]
     NotShared {
         /// The name that operators use for the server.
@@ -63,14 +63,13 @@ pub enum StartError {
         /// The name of the server's configuration file.
         config: &'static str,
     },
-    /// A standby or a node lacks the server's keys.
+    /// The server's keys, which a standby or a node needs, are missing.
     #[error("{}: file is missing; copy it from the active process's folder", .0.display())]
     Lacks(PathBuf),
-    /// A node lacks files that it needs to run ages.
+    /// Files that a node needs to run ages are missing.
     #[error("an age node needs {}; copy missing files from the active process's folder", list(.0))]
     LacksAgeFiles(Vec<PathBuf>),
-    /// This process would lead a shard on a bus on which another process already leads another
-    /// shard.
+    /// The process would lead a shard on a bus on which another shard already has a leader.
     #[error(
         "{leader} leads another shard under the name `{name}` (shard {other:016x}, but the database of \
         this process holds {shard:016x}); use the database of that process, or set another `name` in \
@@ -86,17 +85,25 @@ pub enum StartError {
         /// The process that leads the other shard, described for display.
         leader: String,
     },
-    /// The process that serves the shard does not admit this standby.
+    /// The leader refuses to admit this standby.
     #[error("the leader does not admit this process: {0}")]
     NotAdmitted(String),
-    /// This standby had not joined the process that served the shard, so another standby should
-    /// lead.
+    /// This standby's keys differ from those of the process that last served the shard.
+    #[error(
+        "clients could not connect to this process: its keys in keys.toml are not those last used to \
+        serve the shard; copy keys.toml from the process that served it, or start this one once without \
+        --standby if the keys were changed on purpose"
+    )]
+    OtherKeys,
+    /// This standby never joined the process that served the shard, so another standby should take
+    /// over.
     #[error(
         "this process has never joined the leader over the bus, so it gives other standbys {} s \
          to take over; see the log lines about the bus", .0.as_secs()
     )]
     NotJoined(Duration),
-    /// The port of a standby's status page cannot be used for the server's own page.
+    /// The status page's port, which a standby has already bound, cannot be reused for the server's
+    /// own page.
     #[error("status page: {}", reason(.0))]
     StatusPort(io::Error),
     /// An address is not available.
@@ -117,7 +124,7 @@ pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> StartError {
     |error| StartError::Io { path, error }
 }
 
-/// Adds the configuration's file to its error.
+/// Adds the configuration file's path to an error.
 pub(crate) fn in_config<C: ServerConfig>(folder: &Path) -> impl FnOnce(ConfigError) -> StartError {
     let path = folder.join(C::FILE);
     |error| StartError::Config { path, error }
@@ -142,9 +149,10 @@ pub(crate) async fn lock_folder(folder: &Path) -> Result<FolderLock, StartError>
 /// Files that are missing from a server's directory when it starts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Absent {
-    /// All of the server's data is missing: this is the first start.
+    /// All of the server's data is missing, so this is the first start.
     pub(crate) server: bool,
-    /// The configuration is missing. It may already exist before the first start.
+    /// The configuration is missing. On a first start it can already be present, if the operator
+    /// wrote it in advance.
     pub(crate) config: bool,
 }
 
@@ -163,14 +171,15 @@ pub(crate) fn configuration<C: ServerConfig>(
     Ok((config, absent))
 }
 
-/// Writes a missing configuration. Only its owner can read the file, because the URL of a database
-/// may contain a password.
+/// Writes the configuration if it is missing. Only its owner can read the file, because a database
+/// URL may contain a password.
 pub(crate) async fn save<C: ServerConfig>(folder: &Path, config: &C) -> Result<(), StartError> {
     let (file, text) = (folder.join(C::FILE), Zeroizing::new(config.to_text()));
     blocking(move || write_secret(&file, text.as_bytes()).map_err(at(&file))).await
 }
 
-/// Locks an existing SQLite database. This comes early, because everything else may be in use, too.
+/// Locks an existing SQLite database. This comes early because, if the database is in use,
+/// everything else may be too.
 pub(crate) async fn lock_database<C: ServerConfig>(
     folder: &Path,
     config: &C,
@@ -209,24 +218,24 @@ pub(crate) async fn locked_store<C: ServerConfig>(
     store::open(file, config.database_url()).await
 }
 
-/// Closes a database if a later step failed.
+/// Closes the database if a later step failed.
 pub(crate) async fn or_close<T, E>(result: Result<T, E>, store: &dyn Store) -> Result<T, E> {
     if result.is_err() {
-        // The first error is the one to report.
+        // The original error is the one to report.
         let _ = store.close().await;
     }
     result
 }
 
-/// Refuses to create a database in a directory that has had one. The existence of the key for
-/// passwords shows this, because the key is created together with the database.
+/// Refuses to create a new database in a directory that already had one. The password key shows
+/// this, because it is created together with the database.
 fn check_database<C: ServerConfig>(folder: &Path, config: &C) -> Result<(), StoreError> {
     let (file, key) = (folder.join(C::SQLITE_FILE), folder.join(KEY_FILE));
     if config.database_url().is_some() || !key.exists() || file.exists() {
         return Ok(());
     }
     let config = folder.join(C::FILE);
-    // An earlier configuration may have named another database.
+    // If the configuration is missing, it may have named another database.
     Err(if config.exists() {
         StoreError::Lost { file, key }
     } else {

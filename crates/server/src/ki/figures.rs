@@ -174,5 +174,8 @@ async fn metrics(State(page): State<Arc<Page>>) -> Response {
 }
 
 async fn health(State(page): State<Arc<Page>>) -> Response {
+    if page.counts.is_failing() {
+        return page::cannot_accept();
+    }
     page::health(page.role(), page.realm.is_failing())
 }

@@ -1,5 +1,5 @@
-//! The parts of a server with logins, without sockets: acceptors for the connections of each channel,
-//! and the worlds that they share.
+//! A server with logins, apart from its sockets: an acceptor for each channel, and the worlds that
+//! they share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use super::worlds::Worlds;
 use super::{Shared, hello_of, run, vector_seed};
 use crate::secrets::Secrets;
 
-/// The parts of a server with logins. Their connections can be driven over sockets, as in
+/// A server with logins, apart from its sockets. Its connections can be driven over sockets, as in
 /// [`MxoServer`](super::MxoServer), or over anything else.
 #[derive(Debug)]
 pub struct Services {

@@ -132,7 +132,9 @@ async fn keep(lock: Weak<Mutex<Option<PgConnection>>>, options: PgConnectOptions
             Ok(connection) => {
                 *held = Some(connection);
                 if outage.end() && !quiet {
-                    info!("the database is reachable again, and its lock is held");
+                    info!(
+                        "the database is reachable again, and this process has regained its lock"
+                    );
                 }
             }
             Err(StoreError::InUse { holder }) => {

@@ -236,8 +236,8 @@ pub enum StoreError {
     LeaseLost(String),
     /// The server has had a SQLite database, which is now missing.
     #[error(
-        "{}: the database is missing; restore it or, to start with an empty one, also remove {}, \
-        which only encrypts the passwords in the missing database", file.display(), key.display()
+        "{}: the database is missing; restore it or, to start with an empty one, remove {}: \
+        it is used only to encrypt the passwords in the missing database", file.display(), key.display()
     )]
     Lost {
         /// The database.

@@ -23,7 +23,8 @@ pub(super) fn passports(folder: &Path, parts: &Parts, is_standby: bool) -> Passp
     let passport = Passport::of_process(folder, &parts.server.keys);
     let has_ages = parts.config.cluster.has(Role::Age);
     let files = has_ages.then(|| Arc::clone(&parts.ages));
-    PassportOffice::new(Passport { is_standby, ..passport }, files)
+    let port = parts.config.listen.port().into();
+    PassportOffice::new(Passport { port, is_standby, ..passport }, files)
 }
 
 /// Refuses to lead a shard if another process on the bus already leads another shard.

@@ -67,7 +67,7 @@ use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::types::NetError;
 
-pub use cluster::{BusError, BusUser, BusUserError, nats_config};
+pub use cluster::{BusError, BusUser, BusUserError, nats_config, new_bus_key};
 pub use config::{CONFIG, SQLITE_FILE, ShardConfig};
 pub use game::{GameRandom, Outbox, hand_out};
 pub use handover::Handover;
@@ -76,8 +76,8 @@ pub use vault::{ClearError, Cleared};
 
 use admin::{ClusterControl, Control, Relay};
 use cluster::{
-    AgeReport, Bus, Joining, Leader, LeaderHandle, LeadersSettings, Leading, NodeInfo,
-    RemoteOperators, Successors, other_leader,
+    AgeReport, Bus, Joining, KeyDigests, Leader, LeaderHandle, LeadersSettings, Leading, NodeInfo,
+    NodeKind, RemoteOperators, Successors, other_leader,
 };
 use config::{Role, Settings};
 use dispatch::Dispatcher;
@@ -86,7 +86,6 @@ use joining::{bus, node_info, not_led, passports, vault_at_leader};
 use keys::KeysError;
 use parts::Parts;
 use shared::Shared;
-use status::Welcome;
 use vault::{Vault, VaultError};
 
 use crate::ending::{ServeError, also_on};
@@ -126,6 +125,9 @@ pub enum ShardError {
     /// The bus between the shard's processes cannot be used.
     #[error(transparent)]
     Bus(#[from] BusError),
+    /// The database does not accept what standbys must know about this process.
+    #[error("the database does not accept changes ({0:?}); see its log")]
+    Untold(NetError),
     /// The data in the database cannot be loaded.
     #[error(transparent)]
     Vault(#[from] VaultError),
@@ -235,6 +237,7 @@ impl Shard {
         let settings = Settings::new(parts.config.clone());
         let joining = Joining {
             node: parts.config.cluster.node_name(),
+            kind: NodeKind::of(&parts.config.cluster.roles),
             process,
             office: passports(folder, &parts, false),
             settings: LeadersSettings::Taken(settings.clone()),
@@ -245,8 +248,7 @@ impl Shard {
         let relay = Some(relay.map_err(at(folder))?);
         let Parts { config, server, library, secure, ages, data, absent } = parts;
         let games = Games::new(vault.clone(), ages, settings.clone(), random);
-        let welcome = Welcome::new(&config.welcome);
-        let shared = Shared::new((settings, server, library, secure), vault, games, welcome);
+        let shared = Shared::new((settings, server, library, secure), vault, games);
         Ok(Self {
             config: config.into(),
             shared,
@@ -279,11 +281,15 @@ impl Shard {
         let place = place(&parts, &listener, status.as_ref());
         let office = passports(folder, &parts, false);
         let Parts { config, server, library, secure, ages, data, absent } = parts;
+        if !config.database.is_empty() {
+            let keys = KeyDigests::of(&server.keys).short();
+            let told = vault.introduce(keys, config.auth.restricted, &config.welcome).await;
+            or_close(told.map_err(ShardError::Untold), store).await?;
+        }
         let settings = Settings::new(config);
         let config = settings.current();
         let games = Games::new(vault.clone(), ages, settings.clone(), random);
-        let welcome = Welcome::new(&config.welcome);
-        let shared = Shared::new((settings, server, library, secure), vault, games, welcome);
+        let shared = Shared::new((settings, server, library, secure), vault, games);
         let (leader, inbox) = LeaderHandle::new();
         let (own, handover) = (shared.own_process(), Handover::default());
         let cluster = ClusterControl { own, leader, store: watched, handover };
@@ -451,11 +457,11 @@ impl Shard {
             // These placements belong to nodes that this process led before. As long as they exist,
             // its own ages cannot be saved.
             if let Err(error) = vault.end_all_placements().await {
-                tracing::warn!(?error, "cannot end the placements of ages");
+                tracing::warn!(?error, "cannot end old placements of ages");
             }
         }
         let shown = status::Page {
-            welcome: shared.welcome.clone(),
+            settings: shared.settings().clone(),
             figures: Arc::clone(&shared.figures),
             counts: listener.counts(),
             vault: vault.clone(),

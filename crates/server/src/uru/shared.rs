@@ -16,7 +16,6 @@ use super::file::Library;
 use super::game::{Games, Presence};
 use super::hosts::Hosts;
 use super::own_process::OwnProcess;
-use super::status::Welcome;
 use super::vault::age_states::AgeRecord;
 use super::vault::placements::PlacedAge;
 use super::vault::{AgeFound, Connection, Vault};
@@ -43,7 +42,6 @@ pub(super) struct Shared {
     pub(super) games: Games,
     pub(super) reconnections: Arc<Reconnections>,
     pub(super) figures: Arc<Figures>,
-    pub(super) welcome: Welcome,
 }
 
 impl Shared {
@@ -51,12 +49,10 @@ impl Shared {
         (settings, server, library, secure): (Settings, ServerConfig, Library, SecureFiles),
         vault: Vault,
         games: Games,
-        welcome: Welcome,
     ) -> Arc<Self> {
         let config = settings.current();
         Arc::new(Self {
             games,
-            welcome,
             hosts: Hosts::new(config.host()),
             reconnections: Reconnections::new(settings.clone()).into(),
             vault,
@@ -67,6 +63,11 @@ impl Shared {
             library: library.into(),
             figures: Arc::default(),
         })
+    }
+
+    /// The settings in force, which operators may change.
+    pub(super) fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// The current settings.

@@ -3,23 +3,28 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde_json::{Value as Json, json};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
+use tracing::{error, info};
+use worldwire_core::listed;
 use worldwire_net::Signal;
 use worldwire_uru::crypt::key::PrimeKind;
 
 use super::admin::{Control, Relay};
-use super::cluster::{Description, Joining, LeadersSettings, Refusal};
-use super::config::{Role, ShardConfig};
+use super::cluster::{Description, Joining, KeyDigests, LeadersSettings, NodeKind, Refusal};
+use super::config::{self, Role, ShardConfig};
 use super::game::GameRandom;
 use super::joining::{bus, not_led, passports, vault_at_leader};
-use super::vault::{Environment, Vault, VaultCopy};
+use super::vault::{Environment, Followed, LiveSettings, Vault, VaultCopy};
 use super::{GOODBYE, Parts, Shard, ShardError, client_port};
 use crate::admin::Administered as _;
-use crate::config::SettingError;
+use crate::config::{ConfigError, SettingError};
+use crate::folder::blocking;
 use crate::operators;
 use crate::page::unix;
 use crate::standby::{self, Opened, TakenOver, View};
@@ -28,19 +33,23 @@ use crate::store::Store;
 use crate::store::lease::SharedStore;
 use crate::store::lock::FolderLock;
 
-/// How often this process tells the leader how far behind it is.
+/// How often this process reports to the leader how far behind it is.
 const DESCRIBE_EVERY: Duration = Duration::from_secs(1);
-/// The maximum time that a standby usually takes to join the leader.
+/// How often to check whether another process has been active.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How often to try again to write settings.
+const RETRY_EVERY: Duration = Duration::from_secs(10);
+/// The maximum time that a standby normally takes to join the leader.
 const JOIN_WITHIN: Duration = Duration::from_secs(10);
-/// How long a standby that has not joined the leader in that time lets others go first. As a
-/// leader, it might not reach the nodes, either.
+/// How long a standby that has not joined the leader within that time lets others go first. If it
+/// became the leader, it might not reach the nodes either.
 const UNJOINED_PATIENCE: Duration = Duration::from_secs(10);
-/// If this much time has passed since the last attempt to take over, the next attempt follows
-/// another leader's failure.
+/// If the last attempt to take over is longer ago than this, the next attempt follows another
+/// failure of a leader.
 const LONGEST_ATTEMPT: Duration = Duration::from_secs(5);
 
-/// A process that keeps a copy of a shard's vault and takes over the shard when the process that
-/// serves it fails or stops. It needs a PostgreSQL database.
+/// A process that keeps a copy of a shard's vault and takes over the shard when the active process
+/// fails or stops. It needs a PostgreSQL database.
 pub struct Standby {
     folder: PathBuf,
     lock: FolderLock,
@@ -50,8 +59,8 @@ pub struct Standby {
     view: Arc<View>,
     /// The leader's vault, if there is a bus.
     leader: Option<Vault>,
-    /// The random number of the shard in the database.
-    identity: Arc<AtomicU64>,
+    /// What is known from the database about the shard.
+    followed: Arc<Followed>,
 }
 
 impl fmt::Debug for Standby {
@@ -61,9 +70,9 @@ impl fmt::Debug for Standby {
 }
 
 impl Standby {
-    /// Opens a shard's directory and reads the vault, but binds only the port of the status page.
-    /// The directory needs the keys of the process that serves the shard. `change` changes the
-    /// configuration. On an error, nothing is left open.
+    /// Opens a shard's directory and reads the vault, but binds only the status page's port. The
+    /// directory needs the keys of the active process. `change` is applied to the configuration. On
+    /// an error, nothing is left open.
     pub async fn open(
         folder: &Path,
         change: impl FnOnce(&mut ShardConfig),
@@ -77,7 +86,7 @@ impl Standby {
         let Opened { lock, config, absent, key, waiting } = opened;
         let (view, store) = (waiting.view(), Arc::clone(&waiting.store));
         let copy = VaultCopy::new(key, config.vault(), Environment::default());
-        let identity = copy.identity();
+        let followed = copy.followed();
         let standby = standby::Standby::read(waiting, copy).await?;
         let parts = Parts::load(folder, config, PrimeKind::Safe, absent).await;
         let parts = standby.or_close(parts).await?;
@@ -86,34 +95,47 @@ impl Standby {
         let operators = operators::Listener::bind(folder, relay).await;
         let operators = or_close(operators, &*store).await.map_err(at(folder))?;
         let folder = folder.to_owned();
-        Ok(Self { folder, lock, parts, standby, operators, view, leader, identity })
+        Ok(Self { folder, lock, parts, standby, operators, view, leader, followed })
     }
 
-    /// Waits until this process has taken over the shard. Returns `None` after the signal.
+    /// Waits until this process has taken over the shard. Returns `None` if it is stopped first.
     pub async fn lead(self, signal: Signal) -> Result<Option<Shard>, ShardError> {
-        let Self { folder, lock, parts, standby, operators, view, leader, identity } = self;
+        let Self { folder, lock, mut parts, standby, operators, view, leader, followed } = self;
         let operators = tokio::spawn(operators.run());
         let precedence = Arc::new(Precedence::of(&view));
+        let keys = KeyDigests::of(&parts.server.keys).short();
         let describing =
-            keep_described(leader.clone(), Arc::clone(&precedence), Arc::clone(&identity));
+            keep_described(leader.clone(), Arc::clone(&precedence), Arc::clone(&followed), keys);
         let describing = tokio::spawn(describing);
+        let own = LiveSettings::of(&parts.config);
+        let adopting = tokio::spawn(adopt(folder.clone(), Arc::clone(&view), followed.live(), own));
         let bind = || async {
-            may_lead(leader.as_ref(), &parts.config, &identity, &precedence).await?;
+            may_lead(leader.as_ref(), &parts, &followed, &precedence).await?;
             client_port(&parts.config).await
         };
         let taken = standby.lead::<_, _, ShardError>(signal, bind).await;
         // The shard needs this socket for itself.
-        for task in [operators, describing] {
+        for task in [operators, describing, adopting] {
             task.abort();
             let _ = task.await;
         }
-        let Some(TakenOver { led, ports, status }) = taken? else {
+        let Some(TakenOver { mut led, ports, status }) = taken? else {
             if let Some(link) = leader.as_ref().and_then(Vault::link) {
                 link.stop();
                 let _ = timeout(GOODBYE, link.flush()).await;
             }
             return Ok(None);
         };
+        if view.active_since().is_some() {
+            let live = followed.live().borrow().clone();
+            // Perhaps not all of them are written yet.
+            let written = configure(&folder, live.since(&LiveSettings::of(&parts.config))).await;
+            if let Err(error) = written {
+                complain(Some(&error.to_string()));
+            }
+            live.apply_to(&mut parts.config);
+        }
+        led.copy.set_restricted(parts.config.auth.restricted);
         // This process must not join itself.
         drop(leader);
         let store: Arc<dyn SharedStore> = Arc::clone(&led.store);
@@ -124,17 +146,20 @@ impl Standby {
     }
 }
 
-/// Checks whether this process can take over: with other keys, clients could not connect to it; and
-/// if there were two leaders, nodes could follow only one of them.
+/// Checks whether this process can take over. With different keys, clients could not connect to it;
+/// with two leaders, nodes could follow only one of them.
 async fn may_lead(
     leader: Option<&Vault>,
-    config: &ShardConfig,
-    identity: &AtomicU64,
+    parts: &Parts,
+    followed: &Followed,
     precedence: &Precedence,
 ) -> Result<(), StartError> {
+    if followed.has_other_keys(KeyDigests::of(&parts.server.keys).short()) {
+        return Err(StartError::OtherKeys);
+    }
     let Some(link) = leader.and_then(Vault::link) else { return Ok(()) };
-    let shard = identity.load(Ordering::Relaxed);
-    not_led(link.other_leader(shard).await, config, shard)?;
+    let shard = followed.shard();
+    not_led(link.other_leader(shard).await, &parts.config, shard)?;
     match link.refusal() {
         Some(refusal @ Refusal::Keys { .. }) => Err(StartError::NotAdmitted(refusal.to_string())),
         _ if precedence.must_wait(Instant::now()) => Err(StartError::NotJoined(UNJOINED_PATIENCE)),
@@ -142,12 +167,12 @@ async fn may_lead(
     }
 }
 
-/// Whether this standby lets others take over first.
+/// Decides whether this standby should let others take over first.
 #[derive(Debug)]
 struct Precedence {
     view: Arc<View>,
     has_joined: AtomicBool,
-    /// The first and the last attempt to take over.
+    /// The times of the first and the last attempt to take over.
     attempts: Mutex<Option<(Instant, Instant)>>,
 }
 
@@ -157,7 +182,7 @@ impl Precedence {
         Self { view, has_joined: AtomicBool::new(false), attempts: Mutex::default() }
     }
 
-    /// Records whether this process has a leader.
+    /// Records whether this process currently has a leader.
     fn saw(&self, is_member: bool) {
         self.view.set_member(is_member);
         self.has_joined.fetch_or(is_member, Ordering::Relaxed);
@@ -179,17 +204,24 @@ impl Precedence {
     }
 }
 
-/// Describes this process to the leader.
+/// Keeps the leader's description of this process up to date.
 async fn keep_described(
     leader: Option<Vault>,
     precedence: Arc<Precedence>,
-    identity: Arc<AtomicU64>,
+    followed: Arc<Followed>,
+    keys: u64,
 ) {
     let view = &precedence.view;
-    let Some(link) = leader.as_ref().and_then(Vault::link) else { return };
+    let link = leader.as_ref().and_then(Vault::link);
     let started = unix(Instant::now());
     loop {
-        link.belong_to(identity.load(Ordering::Relaxed));
+        let is_unfit = followed.has_other_keys(keys);
+        view.set_unfitness(is_unfit.then(|| StartError::OtherKeys.to_string()));
+        let Some(link) = link else {
+            sleep(DESCRIBE_EVERY).await;
+            continue;
+        };
+        link.belong_to(followed.shard());
         precedence.saw(link.is_member());
         view.set_refusal(link.refusal().map(|refusal| refusal.to_string()));
         link.describe(Description {
@@ -202,7 +234,89 @@ async fn keep_described(
     }
 }
 
-/// The leader's vault, if there is a bus. This process joins the cluster under its own name.
+/// Adopts the settings that operators change on the active process, once one has been seen.
+async fn adopt(
+    folder: PathBuf,
+    view: Arc<View>,
+    mut live: watch::Receiver<LiveSettings>,
+    mut own: LiveSettings,
+) {
+    let mut failure = None;
+    loop {
+        if view.active_since().is_some() {
+            let wanted = live.borrow_and_update().clone();
+            match configure(&folder, wanted.since(&own)).await {
+                Ok(()) => (own, failure) = (wanted, None),
+                // Tried again, because otherwise this process would start with the old settings.
+                Err(error) => {
+                    let error = Some(error.to_string());
+                    if failure != error {
+                        complain(error.as_deref());
+                    }
+                    failure = error;
+                }
+            }
+        }
+        tokio::select! {
+            changed = live.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+            }
+            () = sleep(if failure.is_none() { LOOK_EVERY } else { RETRY_EVERY }) => {}
+        }
+    }
+}
+
+fn complain(error: Option<&str>) {
+    error!(error, "cannot write settings of the active process to shard.toml");
+}
+
+/// Changes settings in the configuration file, each given as section, name and value.
+async fn configure(
+    folder: &Path,
+    edits: Vec<(&'static str, &'static str, Json)>,
+) -> Result<(), ConfigError> {
+    if edits.is_empty() {
+        return Ok(());
+    }
+    let folder = folder.to_owned();
+    let names = listed(edits.iter().map(|(_, name, _)| *name));
+    let edited = blocking(move || {
+        let mut edits = edits.into_iter();
+        edits.try_for_each(|(section, name, value)| config::edit(&folder, section, name, value))
+    });
+    edited.await?;
+    info!(settings = names, "shard.toml now has settings of the active process");
+    Ok(())
+}
+
+impl LiveSettings {
+    fn of(config: &ShardConfig) -> Self {
+        let (restricted, welcome) = (config.auth.restricted, config.welcome.clone());
+        Self { restricted: Some(restricted), welcome: Some(welcome) }
+    }
+
+    fn apply_to(self, config: &mut ShardConfig) {
+        if let Some(restricted) = self.restricted {
+            config.auth.restricted = restricted;
+        }
+        if let Some(welcome) = self.welcome {
+            config.welcome = welcome;
+        }
+    }
+
+    /// The settings that differ from `others`, each as section, name and value.
+    fn since(&self, others: &Self) -> Vec<(&'static str, &'static str, Json)> {
+        let restricted = self.restricted.filter(|_| self.restricted != others.restricted);
+        let welcome = self.welcome.as_ref().filter(|_| self.welcome != others.welcome);
+        let restricted = restricted.map(|it| ("auth", "restricted", json!(it)));
+        restricted.into_iter().chain(welcome.map(|it| ("", "welcome", json!(it)))).collect()
+    }
+}
+
+/// Joins the cluster under this process's own name and returns the leader's vault, if there is a
+/// bus.
 async fn leaders_vault(folder: &Path, parts: &Parts) -> Result<Option<Vault>, ShardError> {
     let config = &parts.config;
     match config.cluster.bus.is_empty() {
@@ -212,6 +326,7 @@ async fn leaders_vault(folder: &Path, parts: &Parts) -> Result<Option<Vault>, Sh
             let bus = bus(folder, config).await?;
             let joining = Joining {
                 node: config.cluster.node_name(),
+                kind: NodeKind::of(&config.cluster.roles),
                 process,
                 office: passports(folder, parts, true),
                 settings: LeadersSettings::Compared(Box::new(config.clone())),

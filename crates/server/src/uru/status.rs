@@ -7,7 +7,7 @@
 //! | `/metrics` | metrics in the Prometheus text format |
 //! | `/health` | `ok`, or 503 while the database does not accept changes, another process may have taken over, or a front or age node cannot reach the process that has the vault, or is drained |
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -19,6 +19,7 @@ use serde_json::json;
 use worldwire_net::Counts;
 
 use super::cluster::LeaderHandle;
+use super::config::Settings;
 use super::figures::Figures;
 use super::game::{Games, RunningGame};
 use super::vault::Vault;
@@ -27,28 +28,10 @@ use crate::page::{self, Role, unix};
 /// The longest text that the client can show when it starts, in bytes.
 const MAX_CLIENT_BYTES: usize = 255;
 
-/// The message that launchers show. Clones share it.
-#[derive(Clone, Debug)]
-pub(super) struct Welcome(Arc<Mutex<String>>);
-
-impl Welcome {
-    pub(super) fn new(text: &str) -> Self {
-        Self(Arc::new(Mutex::new(text.to_owned())))
-    }
-
-    pub(super) fn get(&self) -> String {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(super) fn set(&self, text: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
-    }
-}
-
 /// The data behind the status page.
 #[derive(Debug)]
 pub(super) struct Page {
-    pub(super) welcome: Welcome,
+    pub(super) settings: Settings,
     pub(super) figures: Arc<Figures>,
     pub(super) counts: Arc<Counts>,
     pub(super) vault: Vault,
@@ -60,6 +43,20 @@ pub(super) struct Page {
 }
 
 impl Page {
+    /// Whether all players may log in.
+    fn is_open(&self) -> bool {
+        match self.vault.link() {
+            // It is the leader that refuses players.
+            Some(_) => !self.settings.current().auth.restricted,
+            None => !self.vault.is_restricted(),
+        }
+    }
+
+    /// The message that launchers show.
+    fn welcome(&self) -> String {
+        self.settings.current().welcome.clone()
+    }
+
     fn role(&self) -> Role {
         match self.vault.link() {
             Some(_) if self.is_front => Role::Front,
@@ -82,7 +79,7 @@ pub(super) fn router(page: Arc<Page>) -> Router {
 }
 
 async fn status(State(page): State<Arc<Page>>) -> Response {
-    let (open, welcome) = (!page.vault.is_restricted(), page.welcome.get());
+    let (open, welcome) = (page.is_open(), page.welcome());
     let games: Vec<_> = page.games.running_games().iter().map(game).collect();
     let (role, database) = (page.role(), page::database(page.vault.is_failing()));
     let status = json!({
@@ -111,13 +108,16 @@ async fn welcome(State(page): State<Arc<Page>>, headers: HeaderMap) -> Response 
     match is_client {
         true => {
             let kind = [(CONTENT_TYPE, "text/plain; charset=windows-1252")];
-            (kind, windows_1252(&page.welcome.get())).into_response()
+            (kind, windows_1252(&page.welcome())).into_response()
         }
-        false => page.welcome.get().into_response(),
+        false => page.welcome().into_response(),
     }
 }
 
 async fn health(State(page): State<Arc<Page>>) -> Response {
+    if page.counts.is_failing() {
+        return page::cannot_accept();
+    }
     let problem = match page.vault.link() {
         // This makes load balancers send clients elsewhere.
         Some(link) if *link.draining().borrow() => "draining\n".to_owned(),
@@ -136,7 +136,7 @@ async fn health(State(page): State<Arc<Page>>) -> Response {
 async fn metrics(State(page): State<Arc<Page>>) -> Response {
     let state = [
         ("active", page.role().is_active(), page::ACTIVE),
-        ("open", !page.vault.is_restricted(), "Whether all players may log in: 1 or 0."),
+        ("open", page.is_open(), "Whether all players may log in: 1 or 0."),
         ("database_up", !page.vault.is_failing(), page::DATABASE_UP),
     ];
     let mut metrics = page.figures.prometheus(&page.counts, &page.games.figures(), state);

@@ -2,12 +2,14 @@
 //! it.
 
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use tokio::time::sleep;
 use worldwire_server::uru::vault::{Vault, VaultConfig};
 use worldwire_server::uru::{Standby, keys};
 use worldwire_uru::crypt::key::PrimeKind;
+use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{NetError, Uuid};
 
@@ -24,8 +26,9 @@ const SHARD: Kind = Kind { child: "standby::process", prepare };
 fn prepare(folder: &Path, url: &str) {
     let settings = format!("listen = \"127.0.0.1:0\"\nstatus = \"\"\ndatabase = \"{url}\"\n");
     std::fs::write(folder.join("shard.toml"), settings).unwrap();
-    // Each process may have its own keys, because no clients connect.
-    keys::save(&keys::generate(PrimeKind::Plain), &folder.join("keys.toml")).unwrap();
+    // A process with other keys does not take over.
+    static KEYS: LazyLock<KeyRing> = LazyLock::new(|| keys::generate(PrimeKind::Plain));
+    keys::save(&KEYS, &folder.join("keys.toml")).unwrap();
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
 //! Clients of a front whose vault and ages are in another process. The bus is a real `nats-server`,
-//! which is killed and suspended.
+//! which is also killed and suspended.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::Ipv4Addr;
@@ -66,7 +66,7 @@ impl Bus {
         }
     }
 
-    /// A process with the vault and ages.
+    /// Starts a process with the vault and ages.
     pub(crate) async fn leader(&self, folder: TempDir) -> Running {
         self.leader_with(folder, |_| ()).await
     }
@@ -84,7 +84,7 @@ impl Bus {
         Running::start_in(folder, change).await
     }
 
-    /// Starts a front with the keys of the leader and waits until it serves clients.
+    /// Starts a front with the leader's keys and waits until it serves clients.
     pub(crate) async fn front(&self, leader: &Running) -> Running {
         self.front_with(leader, |_| ()).await
     }
@@ -109,7 +109,7 @@ impl Bus {
         let folder = tempfile::tempdir().unwrap();
         std::fs::copy(leader.folder.path().join("keys.toml"), folder.path().join("keys.toml"))
             .unwrap();
-        // Operators recognise the folder by this file.
+        // Operators' commands recognize the folder by this file.
         let text = "[cluster]\nroles = [\"front\"]\nbus = [\"nats://127.0.0.1:4222\"]\n";
         std::fs::write(folder.path().join("shard.toml"), text).unwrap();
         let settings = self.settings("front");
@@ -162,7 +162,7 @@ async fn a_front_serves_clients_of_the_leaders_shard() {
 
     let (mut bob, b) = Player::enter(&leader, BOB, "Bob").await;
     assert!(is_online(&leader, a).await && is_online(&leader, b).await);
-    // The note that Bob sends reaches Ann, and the notice about it precedes later replies.
+    // The note that Bob sends reaches Ann, and its notice arrives before later replies.
     let of_bob =
         bob.make(VaultNode { node_type: Some(NodeType::TextNote), ..VaultNode::default() }).await;
     bob.say(ask::VaultSendNode { node_id: of_bob, receiver_id: a }).await;
@@ -177,14 +177,14 @@ async fn a_front_serves_clients_of_the_leaders_shard() {
     assert_eq!(saved, NetError::Success);
     assert_eq!(leader.vault.show(note).await.unwrap()["Text_1"], "kept");
 
-    // After a lost connection, the client resumes its session through the front.
+    // After losing its connection, the client resumes its session through the front.
     let token = ann.token;
     ann.client.lose();
     let stream = worldwire_net::tcp::dial(front.address, PATIENCE).await.unwrap();
     let mut ann = Player::connect_over(stream, &front, token).await;
     ann.register().await;
     ann.say(ask::VaultNodeFetch { trans_id: TransId(99), node_id: note }).await;
-    // The reply follows messages that may have been lost.
+    // Notices that may have been lost are repeated before the reply.
     hears(&mut ann, |it| match it {
         Reply::VaultNodeFetched(it) if it.trans_id == TransId(99) => {
             let node = it.node.decode::<VaultNode<'_>>().unwrap();
@@ -195,7 +195,7 @@ async fn a_front_serves_clients_of_the_leaders_shard() {
     })
     .await;
 
-    // An operator of the leader ends the session.
+    // An operator on the leader ends the session.
     leader.vault.kick("Ann").await.unwrap();
     hears(&mut ann, |it| matches!(it, Reply::KickedOff(_))).await;
     assert!(!is_online(&leader, a).await);
@@ -254,7 +254,7 @@ fn seed_file(folder: &Path, name: &str, pair: &KeyPair) -> PathBuf {
     file
 }
 
-/// The permissions in the documentation are enough.
+/// The permissions in the documentation are sufficient.
 #[tokio::test]
 async fn each_process_logs_in_to_the_bus_with_its_own_key() {
     let [of_leader, of_front, of_age] = [(); 3].map(|()| KeyPair::new_user());
@@ -291,7 +291,7 @@ async fn each_process_logs_in_to_the_bus_with_its_own_key() {
     leader.stop().await;
 }
 
-/// A server that reloads its configuration ends subscriptions that are no longer allowed.
+/// When a server reloads its configuration, it ends subscriptions that are no longer allowed.
 #[tokio::test]
 async fn processes_subscribe_again_when_they_may() {
     let [of_leader, of_front] = [(); 2].map(|()| KeyPair::new_user());
@@ -330,7 +330,7 @@ async fn processes_subscribe_again_when_they_may() {
     leader.stop().await;
 }
 
-/// The bus's reply to a protocol line from a process with this key, up to the next PONG.
+/// The bus's response to a protocol line from a process with this key, up to the next PONG.
 async fn said(bus: &Bus, pair: &KeyPair, line: &str) -> String {
     let stream = TokioStream::connect((Ipv4Addr::LOCALHOST, bus.port)).await.unwrap();
     let (reader, mut writer) = stream.into_split();
@@ -371,14 +371,21 @@ async fn processes_may_do_only_what_they_need_on_the_bus() {
     for (pair, line, allowed) in [
         (&leader, "PUB ww.shard.1.leader 0\r\n", true),
         (&leader, "PUB ww.shard.1.down.b.1 0\r\n", true),
-        (&leader, "SUB ww.shard.1.up.7 1", true),
+        (&leader, "SUB ww.shard.1.up.7.> 1", true),
         (&leader, "SUB ww.shard.1.down.a.1 1", true),
         (&leader, "SUB ww.shard.1.down.b.1 1", false),
         (&leader, "PUB ww.other.1.leader 0\r\n", false),
-        (&front, "PUB ww.shard.1.up.7 0\r\n", true),
+        (&front, "PUB ww.shard.1.up.7.front.b 0\r\n", true),
+        // A front can pose neither as another process nor as one that runs ages.
+        (&front, "PUB ww.shard.1.up.7.front.c 0\r\n", false),
+        (&front, "PUB ww.shard.1.up.7.age.b 0\r\n", false),
+        (&front, "PUB ww.shard.1.up.7.vault.b 0\r\n", false),
+        (&age, "PUB ww.shard.1.up.7.age.c 0\r\n", true),
+        (&age, "PUB ww.shard.1.up.7.vault.c 0\r\n", false),
+        (&leader, "PUB ww.shard.1.up.7.vault.a 0\r\n", true),
         (&front, "SUB ww.shard.1.leader 1", true),
         (&front, "SUB ww.shard.1.down.b.1 1", true),
-        (&front, "SUB ww.shard.1.up.7 1", false),
+        (&front, "SUB ww.shard.1.up.7.> 1", false),
         (&front, "SUB ww.shard.1.down.c.1 1", false),
         (&front, "PUB ww.shard.1.leader 0\r\n", false),
         (&front, "PUB ww.shard.1.down.c.1 0\r\n", false),
@@ -396,7 +403,7 @@ async fn processes_may_do_only_what_they_need_on_the_bus() {
     }
 }
 
-/// The numbers that workers sent, and those that were acknowledged.
+/// The numbers that workers have sent, and those that have been acknowledged.
 #[derive(Debug, Default)]
 struct History {
     /// The highest number saved in each node.
@@ -429,7 +436,7 @@ async fn nothing_acknowledged_is_lost_when_the_bus_fails() {
         })
         .collect();
     progress(&history).await;
-    // This is too short for sessions to end.
+    // The pause is too short for sessions to end.
     bus.signal("-STOP");
     sleep(Duration::from_millis(500)).await;
     bus.signal("-CONT");
@@ -439,7 +446,7 @@ async fn nothing_acknowledged_is_lost_when_the_bus_fails() {
     bus.run();
     progress(&history).await;
     assert_eq!(history.lock().unwrap().refused, 0);
-    // This is long enough for sessions to end.
+    // The pause is long enough for sessions to end.
     bus.signal("-STOP");
     let ended = async {
         while !front.vault.is_failing() {
@@ -469,7 +476,7 @@ async fn nothing_acknowledged_is_lost_when_the_bus_fails() {
     leader.stop().await;
 }
 
-/// Waits until further saves have been acknowledged.
+/// Waits until more saves have been acknowledged.
 async fn progress(history: &Mutex<History>) {
     let count = || history.lock().unwrap().acknowledged.values().sum::<u32>();
     let wanted = count() + 200;
@@ -481,7 +488,7 @@ async fn progress(history: &Mutex<History>) {
     timeout(PATIENCE, done).await.expect("no requests are answered");
 }
 
-/// Saves until a request fails.
+/// Saves repeatedly until a request fails.
 async fn work(vault: &Vault, name: &str, history: &Mutex<History>) -> Result<(), NetError> {
     let (connection, mut notices) = vault.connect().await?;
     let fields = login_fields(name, name, 5, 6);

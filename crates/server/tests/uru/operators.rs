@@ -31,7 +31,11 @@ const HEALTH: &str = "GET /health HTTP/1.0\r\nHost: localhost\r\n\r\n";
 const STATUS: &str = "GET /status HTTP/1.0\r\nHost: localhost\r\n\r\n";
 const METRICS: &str = "GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n";
 
-async fn ask(folder: &Path, request: Request, lines: &[String]) -> Result<Vec<Json>, AdminError> {
+pub(crate) async fn ask(
+    folder: &Path,
+    request: Request,
+    lines: &[String],
+) -> Result<Vec<Json>, AdminError> {
     let admin = Admin::open(folder).await?;
     let answer = admin.ask_with_lines(request, lines).await;
     admin.close().await;

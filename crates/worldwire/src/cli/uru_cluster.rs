@@ -1,5 +1,7 @@
 //! The command line of `worldwire uru cluster`.
 
+use std::path::PathBuf;
+
 use clap::Subcommand;
 
 use super::{Target, UruShard};
@@ -44,11 +46,20 @@ pub(crate) enum UruCluster {
         #[command(flatten)]
         shard: UruShard,
     },
+    /// Create a process's key for the NATS server, and print the public key
+    ///
+    /// The secret key is written to FILE, which must not exist. Only you can read it. Name the file as
+    /// `bus_key` in the process's shard.toml, and pass the public key to `nats-config`.
+    #[command(after_help = "Example:
+  worldwire uru cluster nats-key /srv/uru/bus.nk")]
+    NatsKey {
+        /// The file for the secret key
+        file: PathBuf,
+    },
     /// Print the permissions of a shard's processes as nats-server configuration
     ///
     /// Each process may publish and subscribe only to the subjects that it needs. If a process is both a
-    /// front and an age node, name it twice, with the same key. `nk -gen user` generates a secret key,
-    /// and `nk -inkey FILE -pubout` prints its public key.
+    /// front and an age node, name it twice, with the same key. `nats-key` creates the keys.
     #[command(after_help = "Example:
   worldwire uru cluster nats-config --leader a=UA2G... --leader b=UB7K... --front front-1=UBQD... -o shard.conf")]
     NatsConfig {

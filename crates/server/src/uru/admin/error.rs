@@ -139,8 +139,8 @@ pub enum RequestError {
          folder"
     )]
     NotTaken,
-    /// Other processes have too many open requests with the leader.
-    #[error("the leader is still busy with {0} commands from other processes; try again later")]
+    /// The node has too many open requests with the leader.
+    #[error("the leader is still busy with {0} commands from this node; try again later")]
     Crowded(usize),
     /// The dump or the reply is too large for the bus.
     #[error(

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
+use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{NetError, Uuid};
@@ -23,10 +24,9 @@ use crate::store::lease::{SeenStandby, SharedStore};
 use crate::store::lock::FolderLock;
 use crate::store::seal::KEY_FILE;
 use crate::uru::cluster::{Description, LeaderHandle, Member};
-use crate::uru::config::{self, FixedAge, Role, SQLITE_FILE, ShardConfig};
+use crate::uru::config::{self, FixedAge, Role, SQLITE_FILE, Settings, ShardConfig};
 use crate::uru::game::{Games, RunningAge, RunningGame, can_be_shown};
 use crate::uru::own_process::OwnProcess;
-use crate::uru::status::Welcome;
 use crate::uru::vault::{AgeSummary, OnlineSession, Vault, VaultError};
 use crate::uru::{Handover, Shared};
 
@@ -40,13 +40,15 @@ pub struct Control {
     folder: PathBuf,
     vault: Vault,
     live: Option<Live>,
+    /// Held while settings are changed, so that the file and the settings in force agree.
+    changing: Arc<Mutex<()>>,
 }
 
 /// The parts of a running shard.
 #[derive(Clone)]
 struct Live {
     games: Games,
-    welcome: Welcome,
+    settings: Settings,
     server_ini: Arc<str>,
     /// The addresses on which the shard listens.
     listen: SocketAddr,
@@ -81,7 +83,7 @@ impl Control {
     /// Controls a vault that no shard is serving. The directory contains the shard's configuration.
     #[must_use]
     pub fn stopped(folder: &Path, vault: Vault) -> Self {
-        Self { folder: folder.to_owned(), vault, live: None }
+        Self { folder: folder.to_owned(), vault, live: None, changing: Arc::default() }
     }
 
     pub(in crate::uru) fn running(
@@ -90,10 +92,10 @@ impl Control {
         (server_ini, listen): (String, SocketAddr),
         cluster: ClusterControl,
     ) -> Self {
-        let Shared { vault, games, welcome, .. } = shared;
-        let (vault, games, welcome) = (vault.clone(), games.clone(), welcome.clone());
-        let live = Live { games, welcome, server_ini: server_ini.into(), listen, cluster };
-        Self { folder: folder.to_owned(), vault, live: Some(live) }
+        let (vault, games) = (shared.vault.clone(), shared.games.clone());
+        let settings = shared.settings().clone();
+        let live = Live { games, settings, server_ini: server_ini.into(), listen, cluster };
+        Self { folder: folder.to_owned(), vault, live: Some(live), changing: Arc::default() }
     }
 
     /// The running ages. Empty if the shard is not running.
@@ -325,19 +327,27 @@ impl Control {
         Ok(blocking(move || config::edit(&folder, section, key, value)).await?)
     }
 
+    /// Changes settings in force, also in the other processes.
+    fn change(&self, change: impl FnOnce(&mut ShardConfig)) {
+        if let Some(live) = &self.live {
+            live.settings.change(change);
+            live.cluster.leader.share(live.settings.current().common());
+        }
+    }
+
     /// Shows or changes the welcome message. A change also affects the configuration.
     async fn welcome(&self, text: Option<String>) -> Result<Vec<Json>, RequestError> {
         let welcome = match text {
             Some(text) => {
+                let _changing = self.changing.lock().await;
                 self.configure("", "welcome", json!(text)).await?;
-                if let Some(live) = &self.live {
-                    live.welcome.set(text.clone());
-                }
+                self.vault.set_welcome(&text).await?;
+                self.change(|config| config.welcome.clone_from(&text));
                 tracing::info!(text, "operator changed the welcome message");
                 text
             }
             None => match &self.live {
-                Some(live) => live.welcome.get(),
+                Some(live) => live.settings.current().welcome.clone(),
                 None => ShardConfig::read(&self.folder)?.unwrap_or_default().welcome,
             },
         };
@@ -346,8 +356,10 @@ impl Control {
 
     /// Closes the shard to players or opens it. Also changes the configuration.
     async fn restrict(&self, closed: bool, kick: bool) -> Result<Vec<Json>, RequestError> {
+        let _changing = self.changing.lock().await;
         self.configure("auth", "restricted", json!(closed)).await?;
         let kicked = self.vault.restrict(closed, kick).await?;
+        self.change(|config| config.auth.restricted = closed);
         match closed {
             true => tracing::info!(kicked = kicked.len(), "operator closed the shard to players"),
             false => tracing::info!("operator opened the shard to players"),

@@ -37,7 +37,6 @@ use crate::store::seal::ServerKey;
 use crate::uru::cluster::{Joining, Leader, LeaderHandle, Leading, Link, PassportOffice};
 use crate::uru::config::{Settings, ShardConfig};
 use crate::uru::game::{GameRandom, Games};
-use crate::uru::status::Welcome;
 use crate::uru::vault::resume::Ticket;
 use crate::uru::vault::{Environment, Login, Vault, VaultConfig, VaultCopy};
 use crate::uru::{Parts, Shared, end_waiting, keys};
@@ -381,9 +380,8 @@ impl World {
         let Parts { config, server, library, secure, ages, .. } = parts;
         let (random, settings) = (GameRandom::default(), Settings::new(config));
         let games = Games::new(vault.clone(), ages, settings.clone(), random);
-        let welcome = Welcome::new("");
         let parts = (settings, server, library, secure);
-        let shared = Shared::new(parts, vault.clone(), games.clone(), welcome);
+        let shared = Shared::new(parts, vault.clone(), games.clone());
         let reconnections = Arc::clone(&shared.reconnections);
         tokio::spawn(end_waiting(vault.clone(), WAIT));
         let bus = Arc::new(end.clone());

@@ -1,11 +1,12 @@
-//! Requests that operators make in the directory of a process other than the leader.
+//! Operators' requests made in the folder of a process other than the leader.
 //!
-//! That process opens a session at the leader and sends the request as text: a line of JSON, and the
-//! lines that follow it, such as those of a dump. The answer is text as well, in the format of the
-//! [local socket](crate::operators). Both travel in parts, each as a request of kind [`ADMIN`].
+//! That process opens a session at the leader and sends the request as text: a line of JSON and the
+//! lines that follow it, such as those of a dump. The answer is also text, in the format of the
+//! [local socket](crate::operators). Both are sent in parts, each in a request of kind [`ADMIN`].
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -24,12 +25,14 @@ pub(super) const ADMIN: u16 = 1_040;
 const MAX_TEXT: usize = 64 << 20;
 /// The maximum size of a part.
 const MAX_PART: usize = 512 << 10;
-/// Requests that the leader takes at the same time.
+/// The maximum number of commands of a node that the leader carries out at the same time.
 const MAX_AT_ONCE: usize = 4;
-/// How long a request waits for earlier ones.
+/// The number of nodes beyond which those without a command are forgotten.
+const MAX_NODES: usize = 512;
+/// How long a request waits for earlier ones to finish.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A part of a request, or an empty one, which asks for the next part of the answer. The reply is an
+/// A part of a request, or an empty part that requests the next part of the answer. The reply is an
 /// [`AdminAnswer`].
 #[derive(Clone, PartialEq)]
 pub(super) struct AdminPart {
@@ -38,7 +41,7 @@ pub(super) struct AdminPart {
 }
 
 impl fmt::Debug for AdminPart {
-    /// Without the text, which may include a password.
+    /// Omits the text, which may include a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AdminPart").field("is_last", &self.is_last).finish_non_exhaustive()
     }
@@ -46,7 +49,7 @@ impl fmt::Debug for AdminPart {
 
 wire_struct! { AdminPart { text: Vec<u8>, is_last: bool } }
 
-/// A part of an answer; an empty one while the request is incomplete.
+/// A part of an answer; empty while the request is incomplete.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct AdminAnswer {
     text: Vec<u8>,
@@ -55,7 +58,7 @@ pub(super) struct AdminAnswer {
 
 wire_struct! { AdminAnswer { text: Vec<u8>, is_last: bool } }
 
-/// Makes a request at the leader.
+/// Sends a request to the leader and returns the answer.
 pub(in crate::uru) async fn forward(
     vault: &Vault,
     request: &Request,
@@ -104,18 +107,39 @@ fn read(answer: &[u8]) -> Option<Answer> {
     std::str::from_utf8(answer).ok()?.lines().find_map(|line| reader.line(line).ok().flatten())
 }
 
-/// Performs operators' requests from other processes. Cheap to clone.
+/// Carries out operators' requests from other processes. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(in crate::uru) struct RemoteOperators {
+    control: Control,
+    /// The permits of each node, by name.
+    nodes: Arc<Mutex<HashMap<String, Arc<Semaphore>>>>,
+}
+
+/// Carries out operators' requests from one node.
+#[derive(Clone, Debug)]
+pub(super) struct NodeOperators {
     control: Control,
     permits: Arc<Semaphore>,
 }
 
 impl RemoteOperators {
     pub(in crate::uru) fn new(control: Control) -> Self {
-        Self { control, permits: Arc::new(Semaphore::new(MAX_AT_ONCE)) }
+        Self { control, nodes: Arc::default() }
     }
 
+    /// Those of a node. It has permits of its own, so it cannot keep other nodes waiting.
+    pub(super) fn of_node(&self, node: &str) -> NodeOperators {
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        if nodes.len() >= MAX_NODES && !nodes.contains_key(node) {
+            nodes.retain(|_, permits| Arc::strong_count(permits) > 1);
+        }
+        let permits = nodes.entry(node.to_owned());
+        let permits = permits.or_insert_with(|| Arc::new(Semaphore::new(MAX_AT_ONCE)));
+        NodeOperators { control: self.control.clone(), permits: Arc::clone(permits) }
+    }
+}
+
+impl NodeOperators {
     async fn perform(&self, text: &[u8]) -> Answer {
         let malformed = |problem: String| Rejection { problem, is_failure: false };
         let text = std::str::from_utf8(text).map_err(|error| malformed(error.to_string()))?;
@@ -123,7 +147,7 @@ impl RemoteOperators {
         let request = serde_json::from_str(lines.next().unwrap_or_default());
         let request: Request = request.map_err(|error| {
             malformed(format!(
-                "the leader, which may have another version, cannot read the request: {error}"
+                "the leader, which may be running another version, cannot read the request: {error}"
             ))
         })?;
         let lines: Vec<_> = lines.map(str::to_owned).collect();
@@ -136,16 +160,16 @@ impl RemoteOperators {
 #[derive(Default)]
 pub(super) struct Dialogue {
     request: Vec<u8>,
-    /// The answer, and how much of it was sent.
+    /// The answer, and how many of its bytes have been sent.
     answer: Option<(Vec<u8>, usize)>,
     permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Dialogue {
-    /// Takes a part of the request, and returns a part of the answer.
+    /// Accepts a part of the request, and returns a part of the answer.
     pub(super) async fn take(
         &mut self,
-        operators: &RemoteOperators,
+        operators: &NodeOperators,
         part: AdminPart,
     ) -> Result<AdminAnswer, NetError> {
         if self.answer.is_none() {
@@ -175,7 +199,7 @@ impl Dialogue {
         *sent += text.len();
         let is_last = *sent >= answer.len();
         if is_last {
-            // The session can make another request.
+            // The session may make another request.
             *self = Self::default();
         }
         Ok(AdminAnswer { text, is_last })

@@ -1,21 +1,24 @@
-//! Processes that join a leader or are refused, in virtual time and with a bus that loses nothing.
+//! Processes that join a leader or are refused, in virtual time, on a bus that loses no messages.
+
+mod abuse;
 
 use std::time::Duration;
 
 use worldwire_uru::crypt::key::{PrimeKind, PrivateKey, ServerKind};
 use worldwire_uru::file::keys::KeyRing;
 
-use super::bus::Subjects;
+use super::frames::{Head, decode_frame, encode_frame};
 use super::leader::admission::Admission;
 use super::leader::machine::{GiveUpReason, LeaderEvent, LeaderMachine};
 use super::link::machine::{LeaveReason, LinkEvent, LinkMachine};
 use super::passport::{FileDigests, KeyDigests, Passport, Refusal};
+use super::subjects::{NodeKind, Subjects, matches};
 use crate::uru::keys;
 
 const TICK: Duration = Duration::from_millis(50);
-/// Long enough for a second attempt.
+/// Long enough for another attempt.
 const LONG: Duration = Duration::from_secs(10);
-/// Long enough for a process that is admitted at once.
+/// Long enough for a process to join if it is admitted at the first attempt.
 const AT_ONCE: Duration = Duration::from_millis(300);
 
 struct Node {
@@ -30,7 +33,7 @@ struct Leader {
     is_dead: bool,
 }
 
-/// Leaders and nodes, which all hear each other.
+/// Leaders and nodes that can all hear each other.
 #[derive(Default)]
 struct World {
     now: Duration,
@@ -53,7 +56,7 @@ impl World {
 
     /// Starts a process. Returns its index.
     fn start(&mut self, name: &str, process: u64, passport: Passport) -> usize {
-        let mut machine = LinkMachine::new(Subjects::of("sim"), name, process);
+        let mut machine = LinkMachine::new(Subjects::of("sim"), NodeKind::Vault, name, process);
         machine.show(passport);
         self.nodes.push(Node { machine, events: Vec::new(), is_dead: false });
         self.nodes.len() - 1
@@ -67,7 +70,7 @@ impl World {
         }
     }
 
-    /// Delivers what everybody has to say. Returns whether there was anything.
+    /// Delivers everything that leaders and nodes have to send. Returns whether there was anything.
     fn exchange(&mut self) -> bool {
         let now = self.now;
         let mut sent = Vec::new();
@@ -90,8 +93,8 @@ impl World {
                 node.events.extend(std::iter::from_fn(|| node.machine.poll_event()));
             }
             for leader in self.leaders.iter_mut().filter(|leader| !leader.is_dead) {
-                if *subject == leader.machine.subscription() {
-                    leader.machine.received(now, message);
+                if matches(&leader.machine.subscription(), subject) {
+                    leader.machine.received(now, subject, message);
                 }
                 leader.events.extend(std::iter::from_fn(|| leader.machine.poll_event()));
             }
@@ -104,7 +107,7 @@ impl World {
         session.inspect(|session| self.nodes[node].machine.end_session(*session)).is_some()
     }
 
-    /// Why a node was refused, in the order of its attempts.
+    /// The refusals that a node received, in order.
     fn refusals(&self, node: usize) -> Vec<Refusal> {
         let refusal = |event: &LinkEvent| match event {
             LinkEvent::NotAdmitted(refusal) => Some(refusal.clone()),
@@ -121,7 +124,7 @@ impl World {
         self.times(node, |event| matches!(event, LinkEvent::Left(_)))
     }
 
-    /// What the leader reports about processes that it refuses.
+    /// The refusals that the leader reports.
     fn reported(&self) -> Vec<String> {
         let refusal = |event: &LeaderEvent| match event {
             LeaderEvent::NotAdmitted { node, place, refusal } => {
@@ -132,7 +135,7 @@ impl World {
         self.leaders[0].events.iter().filter_map(refusal).collect()
     }
 
-    /// Why the leader has given up members.
+    /// Why the leader gave up members.
     fn given_up(&self) -> Vec<GiveUpReason> {
         let reason = |event: &LeaderEvent| match event {
             LeaderEvent::Left { reason, .. } => Some(reason.clone()),
@@ -141,7 +144,7 @@ impl World {
         self.leaders[0].events.iter().filter_map(reason).collect()
     }
 
-    /// What the leader reports about the files of members.
+    /// What the leader reports about members' files.
     fn compared(&self) -> Vec<String> {
         let compared = |event: &LeaderEvent| match event {
             LeaderEvent::FilesCompared { differences, .. } => {
@@ -216,11 +219,11 @@ fn an_age_node_needs_the_leaders_files() {
     let members = [empty, other, front, right, standby].map(|node| world.is_member(node));
     assert_eq!(members, [false, false, true, true, true]);
     let [of_empty, of_other] = [empty, other].map(|node| world.refusals(node)[0].to_string());
-    assert!(of_empty.contains("ages/Fern.age (missing at the node), ages/Moss.age (missing"));
+    assert!(of_empty.contains("ages/Fern.age (missing on the node), ages/Moss.age (missing"));
     assert!(
         of_other.contains(
-            "files in data differ: ages/Fern.age (different), secure/SDL/Fern.sdl (missing at the \
-             node), x (missing at the leader); copy data/ages and data/secure/SDL"
+            "files in data differ: ages/Fern.age (different), secure/SDL/Fern.sdl (missing on the \
+             node), x (missing on the leader); copy data/ages and data/secure/SDL"
         ),
         "{of_other}"
     );
@@ -251,13 +254,13 @@ fn files_are_compared_again_when_they_change() {
     assert!(world.is_member(node));
     assert_eq!(world.times_left(node), 0);
 
-    // Also a change while the leader is being asked.
+    // A change while the request to join is pending also counts.
     let late = world.start("age-2", 11, with(2, 3));
     let machine = &mut world.nodes[late].machine;
     machine.announced(world.now, &announcement());
-    let (_, asked) = machine.poll_transmit(world.now).unwrap();
+    let (subject, asked) = machine.poll_transmit(world.now).unwrap();
     machine.show(with(3, 3));
-    world.leaders[0].machine.received(world.now, &asked);
+    world.leaders[0].machine.received(world.now, &subject, &asked);
     world.run(AT_ONCE);
     assert_eq!(world.compared(), [different, "", different]);
     assert!(world.is_member(late));
@@ -275,10 +278,10 @@ fn a_second_process_with_the_same_name_is_refused_until_the_first_has_ended() {
     let second = world.start("front-1", 11, in_folder(3));
     world.run(LONG);
     assert!(world.is_member(first) && !world.is_member(second));
-    assert_eq!(world.times_left(first), 0, "it is not disturbed");
+    assert_eq!(world.times_left(first), 0, "the second process does not disturb it");
     let refusal = world.refusals(second)[0].to_string();
-    let wanted = "another process with the name `front-1` (process 2 on host-2, folder /srv/uru) joined \
-                  12 s ago, and was heard 0.";
+    let wanted = "another process named `front-1` (process 2 on host-2, folder /srv/uru) joined \
+                  12 s ago and was last heard from 0.";
     assert!(refusal.starts_with(wanted), "{refusal}");
     assert!(refusal.ends_with("give each process its own name with `node` in [cluster]"));
     assert_eq!(world.reported().len(), 1, "{:?}", world.reported());
@@ -287,7 +290,7 @@ fn a_second_process_with_the_same_name_is_refused_until_the_first_has_ended() {
     let died = world.now;
     while !world.is_member(second) {
         world.run(TICK);
-        assert!(world.now - died < Duration::from_millis(2_500), "it takes too long");
+        assert!(world.now - died < Duration::from_millis(2_500), "joining takes too long");
     }
     assert!(world.now - died > Duration::from_millis(750), "too early: the first may be alive");
 }
@@ -324,7 +327,7 @@ fn processes_whose_folders_seem_the_same_replace_each_other_once() {
     assert!(world.is_member(second) && !world.is_member(first));
     assert_eq!([first, second].map(|node| world.times_left(node)), [1, 0]);
     let told = LinkEvent::Left(LeaveReason::Replaced);
-    assert_eq!(world.times(first, |event| *event == told), 1, "it is told at once");
+    assert_eq!(world.times(first, |event| *event == told), 1, "it is told immediately");
     assert!(matches!(world.refusals(first)[0], Refusal::NameTaken { .. }));
     assert_eq!(world.given_up(), [GiveUpReason::Restarted]);
 }
@@ -349,7 +352,7 @@ fn nodes_keep_to_the_shard_that_they_know() {
     let mut world = World::led(leader(in_folder(1)));
     let node = world.start("front-1", 10, in_folder(2));
     world.run(AT_ONCE);
-    // In the same epoch, and in a later one.
+    // One has the same epoch, the other a later one.
     for epoch in [1, 2] {
         world.lead(epoch, Admission { shard: 8, ..leader(in_folder(3)) });
     }
@@ -395,9 +398,9 @@ fn a_node_that_stops_while_it_asks_does_not_join() {
     let node = world.start("front-1", 10, in_folder(2));
     let machine = &mut world.nodes[node].machine;
     machine.announced(world.now, &announcement());
-    let (_, asked) = machine.poll_transmit(world.now).unwrap();
+    let (subject, asked) = machine.poll_transmit(world.now).unwrap();
     machine.stop();
-    world.leaders[0].machine.received(world.now, &asked);
+    world.leaders[0].machine.received(world.now, &subject, &asked);
     world.run(LONG);
     assert!(!world.is_member(node));
     assert!(world.nodes[node].machine.is_idle());
@@ -412,20 +415,51 @@ fn settings_come_before_membership() {
     assert_eq!(world.nodes[node].events, [LinkEvent::Settings("{}".to_owned()), LinkEvent::Joined]);
 }
 
-/// Programs before the first release asked with an empty frame.
+/// Programs older than the first release requested to join with an empty frame.
 #[test]
 fn a_process_that_shows_nothing_is_refused() {
-    use super::frames::{Head, decode_frame, encode_frame};
-    use worldwire_core::Bytes32;
-
     let mut machine =
         LeaderMachine::new(Subjects::of("sim"), 1, Duration::ZERO).admitting(leader(in_folder(1)));
-    let node = Bytes32::new(&b"front-1"[..]);
-    let head = Head { shard: 7, node, process: 1, attempt: 1, ..Head::of(1) };
-    machine.received(Duration::ZERO, &encode_frame(&head, &[]).unwrap());
+    let head = Head { shard: 7, process: 1, attempt: 1, ..Head::of(1) };
+    let subject = "ww.sim.1.up.1.front.front-1";
+    machine.received(Duration::ZERO, subject, &encode_frame(&head, &[]).unwrap());
     let (subject, answer) = machine.poll_transmit(Duration::ZERO).unwrap();
     assert_eq!(subject, "ww.sim.1.down.front-1.0000000000000001");
     let (head, payload) = decode_frame(&answer).unwrap();
     assert_eq!((head.gone, head.incarnation), (1, 0));
     assert_eq!(Refusal::parse(&payload).unwrap(), Refusal::Unreadable);
+}
+
+#[test]
+fn a_node_with_another_port_is_refused() {
+    let on = |port, folder| Passport { port, ..in_folder(folder) };
+    let mut world = World::led(leader(on(14_617, 1)));
+    let other = world.start("front-1", 10, on(14_618, 2));
+    let same = world.start("front-2", 11, on(14_617, 3));
+    // 0 means that the system chose the port.
+    let any = world.start("front-3", 12, on(0, 4));
+    world.run(AT_ONCE);
+    assert_eq!([other, same, any].map(|node| world.is_member(node)), [false, true, true]);
+    let refusal = world.refusals(other)[0].to_string();
+    assert!(refusal.contains("port 14618, but the leader on port 14617"), "{refusal}");
+}
+
+#[test]
+fn nodes_hear_of_changed_settings() {
+    let mut world = World::led(leader(in_folder(1)));
+    let node = world.start("front-1", 10, in_folder(2));
+    world.run(AT_ONCE);
+    world.leaders[0].machine.share("{\"build\":7}".to_owned());
+    let late = world.start("front-2", 11, in_folder(3));
+    world.run(AT_ONCE);
+    let settings = |node: usize| {
+        let events = world.nodes[node].events.iter();
+        let settings = events.filter_map(|event| match event {
+            LinkEvent::Settings(settings) => Some(settings.as_str()),
+            _ => None,
+        });
+        settings.collect::<Vec<_>>()
+    };
+    assert_eq!(settings(node), ["{}", "{\"build\":7}"]);
+    assert_eq!(settings(late), ["{\"build\":7}"]);
 }

@@ -1,8 +1,8 @@
-//! Ages on nodes, with an unreliable bus and leaders that replace each other, in virtual time.
+//! Ages on nodes, with an unreliable bus and with leaders that replace each other, in virtual time.
 //!
-//! Players enter ages, which nodes run and save. Each seed is a different history, as in
-//! [`simulation`](super::simulation). The rules of the vault are the real ones. Requests of the
-//! leader of the latest epoch take effect at once, and those of earlier leaders do not.
+//! Players enter ages, which nodes run and save. Each seed produces a different history, as in
+//! [`simulation`](super::simulation). The vault's rules are the real ones. Requests from the leader
+//! of the latest epoch take effect at once; those from earlier leaders have no effect.
 
 mod leaders;
 mod nodes;
@@ -28,16 +28,16 @@ use players::{BACK_OFF, Player};
 
 const AGES: u8 = 4;
 const PLAYERS: u64 = 6;
-/// How long after a kill players must be in their ages again.
+/// How soon after a kill players must be back in their ages.
 const BACK_WITHIN: Duration = Duration::from_secs(5);
 
-/// What is wrong with the program under test.
+/// A bug in the program under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bug {
     None,
-    /// Nodes count their time from when they received a frame.
+    /// Nodes count their time from when they received a frame instead of when they sent one.
     TimeFromReceiving,
-    /// The vault accepts the states of every owner.
+    /// The vault accepts states from every owner.
     NoFence,
 }
 
@@ -53,12 +53,12 @@ struct World {
     hold: Duration,
     vault: TestVault,
     instances: Vec<Uuid>,
-    /// The highest fence of each number.
+    /// The highest fence seen for each age number.
     fences: BTreeMap<u32, u64>,
     players: Vec<Player>,
-    /// The age that each player wants.
+    /// The age that each player wants to be in.
     wishes: Vec<usize>,
-    /// Players let in and removed, and saves accepted and refused.
+    /// The numbers of players admitted and removed, and of saves accepted and rejected.
     entered: u64,
     removed: u64,
     saved: u64,
@@ -116,7 +116,7 @@ impl World {
             for _ in changes.iter().filter(|when| tick.contains(*when)) {
                 self.new_leader();
             }
-            // Players move, while there is time to arrive.
+            // Players move only while there is enough time left to arrive.
             if self.now < BAD + GOOD - BACK_WITHIN && self.sampler.below(50) == 0 {
                 self.wander();
             }
@@ -126,7 +126,7 @@ impl World {
     }
 
     fn step(&mut self) -> Outcome {
-        // First of all, also in a node that was paused.
+        // This comes first, even on a node that has been suspended.
         for index in 0..NODES {
             if self.is_running(index) && self.now >= self.nodes[index].until {
                 self.stop_ages(index);
@@ -140,7 +140,7 @@ impl World {
         Ok(())
     }
 
-    /// No age has two owners that may speak.
+    /// Checks that no age has two owners that may send to clients.
     fn check_owners(&self) -> Outcome {
         let mut owners = BTreeSet::new();
         let alive = self.nodes.iter().filter(|node| !node.is_killed && self.now < node.until);
@@ -150,7 +150,7 @@ impl World {
         Ok(())
     }
 
-    /// Without faults, all players get into the ages that they want.
+    /// Checks that, after the faults, all players are in the ages that they want.
     fn check_end(&self) -> Outcome {
         for (player, state) in self.players.iter().enumerate() {
             require!(matches!(state, Player::Inside { .. }), "player {player} is {state:?}");
@@ -158,7 +158,7 @@ impl World {
         Ok(())
     }
 
-    /// Delivers messages, and lets everyone do what follows from them.
+    /// Delivers messages, and lets all processes react to them.
     fn exchange(&mut self) -> Outcome {
         while let Some(delivery) = self.bus.deliver(self.now) {
             self.deliver(&delivery);
@@ -210,7 +210,7 @@ impl World {
             None => {
                 let leader = &mut self.leaders[*to - NODES];
                 if self.now < leader.silent_at {
-                    leader.machine.received(self.now, message);
+                    leader.machine.received(self.now, subject, message);
                 }
             }
         }
@@ -234,8 +234,8 @@ fn ages_have_one_owner_on_a_bad_bus() {
     assert!(entered > 0 && removed > 0 && saved > 0 && refused > 0);
 }
 
-/// Players of a killed node get back into their ages on other nodes. If only the leader is
-/// killed, they do not notice.
+/// After a node is killed, its players get back into their ages on other nodes. If only the leader
+/// is killed, players do not notice.
 #[test]
 fn players_are_back_in_their_ages_after_a_kill() {
     let both = LEASE + PATIENCE + ANSWER_WITHIN + BACK_OFF + Duration::from_millis(500);

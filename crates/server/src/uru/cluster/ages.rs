@@ -1,8 +1,9 @@
 //! Messages between the leader and nodes that run ages.
 //!
 //! The leader gives each age a *placement*: a node, its process, and a *fence*, a number that only
-//! grows. The node runs the age until it is empty, the placement is revoked, or the node's time is
-//! over. The vault refuses the states of an age with any fence but that of its placement.
+//! increases. The node runs the age until the age is empty, the placement is revoked, or the node's
+//! time runs out. The vault rejects an age's states unless they carry the fence of its current
+//! placement.
 
 use std::net::IpAddr;
 
@@ -12,14 +13,14 @@ use worldwire_uru::types::Uuid;
 use super::frames::MAX_ORDER;
 use crate::uru::vault::ask::{Wire, encoded, unknown, wire_struct, wire_variants};
 
-/// A description of a node, which it sends when it joins and after changes.
+/// A node's description of itself, sent when it joins and whenever it changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::uru) struct NodeInfo {
     /// Whether it runs ages.
     pub(in crate::uru) runs_ages: bool,
     /// The IPv4 address or host name that clients are told to connect to.
     pub(in crate::uru) host: String,
-    /// The number of players in ages that it is meant for; 0 if it should get no new ages.
+    /// How many players its ages are meant to hold; 0 if it should get no new ages.
     pub(in crate::uru) max_players: u32,
 }
 
@@ -31,10 +32,10 @@ wire_struct! {
     }
 }
 
-/// A player who will join an age.
+/// A player who is about to join an age.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::uru) struct Visit {
-    /// The number to join it with.
+    /// The number used to join it.
     pub(in crate::uru) number: u32,
     /// The fence of its placement.
     pub(in crate::uru) fence: u64,
@@ -50,11 +51,11 @@ pub(in crate::uru) struct Visit {
     pub(in crate::uru) account: Uuid,
     /// The player's name.
     pub(in crate::uru) player_name: String,
-    /// Whether the account is an administrator's.
+    /// Whether it is an administrator's account.
     pub(in crate::uru) is_admin: bool,
     /// The number of the player's session at the leader.
     pub(in crate::uru) auth: u64,
-    /// The address that the player will come from.
+    /// The address from which the player will connect.
     pub(in crate::uru) address: IpAddr,
 }
 
@@ -74,7 +75,7 @@ wire_struct! {
     }
 }
 
-/// What a node that runs ages has to do.
+/// An order to a node that runs ages.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::uru) enum AgeOrder {
     /// Let a player join an age. Answered by [`AgeReport::Expecting`].
@@ -84,7 +85,7 @@ pub(in crate::uru) enum AgeOrder {
         /// The player and the age.
         visit: Visit,
     },
-    /// Remove a player from an age: the session has ended, or has another player.
+    /// Remove a player from an age: the session has ended or has switched players.
     Out {
         /// The age.
         number: u32,
@@ -95,14 +96,14 @@ pub(in crate::uru) enum AgeOrder {
     },
     /// Show a message to players.
     Announce {
-        /// Those in this instance; those in all ages if it is zero.
+        /// The instance whose players see the message. If zero, players in all ages see it.
         instance: Uuid,
         /// The sender's name.
         sender: String,
         /// The message.
         text: String,
     },
-    /// End an age at once, without saving: the placement is over.
+    /// End an age at once, without saving: the placement has ended.
     Revoke {
         /// The age.
         number: u32,
@@ -125,7 +126,7 @@ wire_variants! {
 pub(in crate::uru) enum AgeReport {
     /// The node describes itself.
     Info {
-        /// What it is.
+        /// The description.
         info: NodeInfo,
     },
     /// A player is expected.
@@ -133,8 +134,7 @@ pub(in crate::uru) enum AgeReport {
         /// The number of the order.
         request: u64,
     },
-    /// A player has joined an age. The node repeats this for each player after it has joined the
-    /// leader.
+    /// A player has joined an age. A node that joins the leader repeats this for all its players.
     Arrived {
         /// The age.
         number: u32,
@@ -154,16 +154,17 @@ pub(in crate::uru) enum AgeReport {
         /// The player.
         player: u32,
     },
-    /// An age was empty and has ended. Its states are written, and nobody is expected in it. The node
-    /// does not start it again under this fence: it ignores orders to expect players with it. It
-    /// repeats this after it has joined the leader, also for ages that it had to end.
+    /// An age was empty and has ended. Its states have been written, and nobody is expected in it.
+    /// The node does not start it again under this fence: it ignores orders to expect players under
+    /// it. A node that joins the leader repeats this report, even for ages that it was forced to
+    /// end.
     Ended {
         /// The age.
         number: u32,
         /// The fence of its placement.
         fence: u64,
     },
-    /// An age runs. The node says so after joining, and every 10 s.
+    /// An age is running. The node reports this after joining, and every 10 s.
     Running {
         /// The age.
         number: u32,
@@ -183,7 +184,7 @@ wire_variants! {
     }
 }
 
-/// Encodes an order or report. Returns `None` if very long names make it too long.
+/// Encodes an order or report. Returns `None` if very long names make it exceed the limit.
 pub(super) fn encoded_order(order: &impl Wire) -> Option<Vec<u8>> {
     encoded(order).ok().filter(|bytes| bytes.len() <= MAX_ORDER)
 }

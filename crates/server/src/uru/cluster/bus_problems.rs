@@ -1,4 +1,4 @@
-//! What is wrong with the connection to the bus, in words for operators, and not again and again.
+//! Explains problems with the bus connection in terms that operators understand, and only once.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long a problem must not have occurred before it is reported again.
+/// How long a problem must be absent before it is reported again.
 const QUIET: Duration = Duration::from_secs(60);
-/// The number of problems beyond which all are forgotten.
+/// The maximum number of problems remembered. When it is exceeded, all are forgotten.
 const MAX_KNOWN: usize = 256;
 
-/// Part of the client's text about a failed connection, and what it means.
+/// Fragments of the client's error text for a failed connection, each with its meaning.
 const CAUSES: &[(&[&str], &str)] = &[
     (
         &["UnknownIssuer"],
@@ -26,34 +26,34 @@ const CAUSES: &[(&[&str], &str)] = &[
     ),
     (
         &["certificate expired", "Expired"],
-        "the server's certificate has expired; renew it, or correct the clock of this machine",
+        "the server's certificate has expired; renew it, or correct this machine's clock",
     ),
     (
         &["not valid yet", "NotValidYet"],
-        "the server's certificate is not valid yet; correct the clock of this machine or of the one \
+        "the server's certificate is not valid yet; correct the clock of this machine or of the machine \
          that issued it",
     ),
     (
         &["CaUsedAsEndEntity"],
-        "the server uses the certificate of an authority as its own; issue it one with that authority",
+        "the server uses a CA certificate as its own; let that CA issue a certificate for the server",
     ),
     (
         &["corrupt message", "InvalidContentType", "unexpected message"],
-        "the server does not use TLS; configure tls { } at the NATS server, or use nats:// in bus in \
+        "the server does not use TLS; configure tls { } on the NATS server, or use nats:// in bus in \
          [cluster] if it is on this machine",
     ),
     (
         &["could not load", "no certificates", "TLS error"],
-        "the files for TLS cannot be used; bus_ca in [cluster] must be a PEM file with certificates",
+        "the TLS files cannot be used; bus_ca in [cluster] must be a PEM file with certificates",
     ),
     (&["authorization violation", "Authorization Violation"], UNKNOWN_KEY),
     (
         &["DNS error", "failed to lookup"],
-        "the host name in bus in [cluster] cannot be resolved; correct it, or the DNS server of this machine",
+        "the host name in bus in [cluster] cannot be resolved; correct it, or this machine's DNS server",
     ),
     (
         &["timed out"],
-        "the server does not answer; check the address in bus in [cluster], the firewall, and whether \
+        "the server does not respond; check the address in bus in [cluster], the firewall, and whether \
          the server expects TLS before anything else (handshake_first), which is not supported",
     ),
     (
@@ -63,21 +63,21 @@ const CAUSES: &[(&[&str], &str)] = &[
     (&["expected INFO"], "this is not a NATS server; correct the address in bus in [cluster]"),
 ];
 
-/// What to do if the server does not know the key.
+/// What to do if the server does not recognize the key.
 const UNKNOWN_KEY: &str = "the server does not know the key in bus_key of [cluster]; add this process to the \
     command `worldwire uru cluster nats-config`, and let the NATS server reload its result";
 
-/// What to do if the server forbids something.
+/// What to do if the server denies a permission.
 const FORBIDDEN: &str = "the server does not allow what this process needs; check its name and role in the \
     command `worldwire uru cluster nats-config`, and let the NATS server reload its result";
 
-/// Explains why a connection to a server failed, from the client's text about it.
+/// Explains why a connection to a server failed, given the client's error text.
 pub(super) fn explain_failure(error: &str) -> &'static str {
     let applies = |(parts, _): &&(&[&str], &str)| parts.iter().any(|part| error.contains(part));
     CAUSES.iter().find(applies).map_or("the connection failed", |(_, meaning)| meaning)
 }
 
-/// Explains why a server has refused something, from its text about it.
+/// Explains why a server refused something, given the server's error text.
 pub(super) fn explain_refusal(error: &str) -> &'static str {
     let error = error.to_lowercase();
     match error.contains("permissions violation") {
@@ -87,7 +87,7 @@ pub(super) fn explain_refusal(error: &str) -> &'static str {
     }
 }
 
-/// The problems that have been reported.
+/// The problems that have already been reported.
 #[derive(Debug, Default)]
 pub(super) struct KnownProblems {
     known: Mutex<HashMap<String, Instant>>,
@@ -95,7 +95,7 @@ pub(super) struct KnownProblems {
 }
 
 impl KnownProblems {
-    /// Whether a problem has to be reported: it did not occur recently.
+    /// Whether a problem should be reported, because it has not occurred recently.
     pub(super) fn is_news(&self, problem: &str) -> bool {
         if self.is_muted() {
             return false;
@@ -108,12 +108,12 @@ impl KnownProblems {
         before.is_none_or(|before| before.elapsed() >= QUIET)
     }
 
-    /// The connection works: problems that prevent one are news from now on.
+    /// Called when the connection works: any later connection problem is news again.
     pub(super) fn clear(&self) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// The connection is no longer needed: nothing is reported any more.
+    /// Called when the connection is no longer needed: nothing more is reported.
     pub(super) fn mute(&self) {
         self.is_muted.store(true, Ordering::Relaxed);
     }

@@ -1,12 +1,12 @@
-//! A reliable and ordered stream of items in each direction, over a bus that loses messages.
+//! A reliable, ordered stream of items in each direction, over a bus that can lose messages.
 //!
-//! Both ends number their frames and remember them until the other end has acknowledged them. A
-//! frame that is not the next one is dropped. The receiver then asks for the missing ones, and the
-//! sender sends everything after the last acknowledged frame again. Every frame states how many
-//! frames there are, and both ends send one at least every 250 ms, so the loss of the last frame is
-//! noticed as well. If that fails, a frame is sent again after a second.
+//! Both ends number their frames and keep them until the other end has acknowledged them. A frame
+//! that arrives out of order is dropped. The receiver then requests the missing frames, and the
+//! sender resends everything after the last acknowledged frame. Every frame states how many frames
+//! have been sent so far, and each end sends a frame at least every 250 ms, so even the loss of the
+//! last frame is noticed. As a last resort, unacknowledged frames are resent after a second.
 //!
-//! Items that wait when a frame can be sent share it. No timer delays them.
+//! All items waiting when a frame can be sent share that frame. No timer delays them.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,23 +15,23 @@ use worldwire_core::{Error, Messages};
 
 use super::frames::{Cutter, Head, MAX_PAYLOAD, encode_item};
 
-/// How often an end that has nothing to say sends a frame.
+/// How often an otherwise idle end sends a frame.
 const BEAT: Duration = Duration::from_millis(250);
-/// How long to wait for an acknowledgement before all frames without one are sent again.
+/// How long to wait for an acknowledgement before resending all unacknowledged frames.
 const RESEND_AFTER: Duration = Duration::from_secs(1);
-/// The shortest interval at which the same frames are sent again on request.
+/// The shortest interval between two resends of the same frames on request.
 const REPEAT_AFTER: Duration = Duration::from_millis(100);
-/// How many frames may be received without an acknowledgement.
+/// The number of frames received after which an acknowledgement is sent at once.
 const ACKNOWLEDGE_AFTER: u32 = 64;
-/// The maximum number of frames without an acknowledgement.
+/// The maximum number of unacknowledged frames.
 const MAX_FRAMES: usize = 4_096;
-/// The maximum size of all items without an acknowledgement.
+/// The maximum total size of all unacknowledged items.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Why a channel has ended.
+/// Why a channel failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ChannelError {
-    /// The other end is too slow, or cannot be reached.
+    /// The other end is too slow or unreachable.
     #[error("more than {MAX_BYTES} bytes or {MAX_FRAMES} frames were not acknowledged")]
     Overflow,
     /// The other end acknowledged a frame that was never sent.
@@ -47,28 +47,28 @@ pub(super) enum ChannelError {
 pub(super) struct Channel {
     outgoing: Outgoing,
     incoming: Incoming,
-    /// Whether the other end should hear something at once.
+    /// Whether to send something to the other end immediately.
     owes: bool,
-    /// The time by which to send it something.
+    /// When the next frame is due, even if there is nothing to send.
     beat_at: Duration,
 }
 
 #[derive(Debug)]
 struct Outgoing {
-    /// Items that are in no frame yet.
+    /// Items that are not yet in a frame.
     waiting: Vec<u8>,
-    /// The payloads without an acknowledgement.
+    /// The unacknowledged payloads.
     frames: VecDeque<Vec<u8>>,
-    /// The number of the first of them.
+    /// The number of the first unacknowledged frame.
     first: u64,
     bytes: usize,
-    /// How many of them have been sent, or sent again.
+    /// How many of the unacknowledged frames have been sent or resent.
     sent: usize,
-    /// The highest number that was sent.
+    /// The highest frame number sent so far.
     last_sent: u64,
-    /// When all of them are sent again.
+    /// When to resend all unacknowledged frames.
     resend_at: Duration,
-    /// The last repetition on request: the first frame, and when.
+    /// The last resend on request: its first frame, and its time.
     repeated: Option<(u64, Duration)>,
 }
 
@@ -78,27 +78,27 @@ struct Incoming {
     received: u64,
     cutter: Cutter,
     unacknowledged: u32,
-    /// Whether later frames are known to exist.
+    /// Whether frames are missing: later ones are known to exist.
     lacks: bool,
-    /// When to ask for them again.
+    /// When to request the missing frames again.
     ask_at: Duration,
 }
 
-/// A frame to be sent: the fields of its head, and its payload.
+/// An outgoing frame: the fields of its head, and its payload.
 #[derive(Debug)]
 pub(super) struct Outbound<'c> {
     sequence: u64,
     sent: u64,
     received: u64,
     lacks: u8,
-    /// Whether this frame was sent before.
+    /// Whether this frame has been sent before.
     pub(super) is_repeated: bool,
     pub(super) payload: &'c [u8],
 }
 
 impl Outbound<'_> {
-    /// Completes a head.
-    pub(super) fn head<'a>(&self, head: Head<'a>) -> Head<'a> {
+    /// Fills in the channel's fields of a head.
+    pub(super) fn head(&self, head: Head) -> Head {
         let &Self { sequence, sent, received, lacks, .. } = self;
         Head { sequence, sent, received, lacks, ..head }
     }
@@ -122,21 +122,21 @@ impl Channel {
     /// Queues an item.
     ///
     /// # Errors
-    /// [`ChannelError::Overflow`]. The channel has ended then.
+    /// [`ChannelError::Overflow`]. The channel is then dead.
     pub(super) fn push<'a>(&mut self, item: &impl Messages<'a>) -> Result<(), ChannelError> {
         let mut stream = Vec::new();
         encode_item(item, &mut stream)?;
         self.outgoing.append(&stream)
     }
 
-    /// Takes a frame from the other end, and passes its items to `item`.
+    /// Accepts a frame from the other end and passes its items to `item`.
     ///
     /// # Errors
-    /// [`ChannelError`]. The channel has ended then.
+    /// [`ChannelError`]. The channel is then dead.
     pub(super) fn receive(
         &mut self,
         now: Duration,
-        head: &Head<'_>,
+        head: &Head,
         payload: &[u8],
         item: impl FnMut(&[u8]),
     ) -> Result<(), ChannelError> {
@@ -153,7 +153,7 @@ impl Channel {
             incoming.unacknowledged += 1;
             self.owes |= incoming.unacknowledged >= ACKNOWLEDGE_AFTER;
         } else if head.sequence != 0 && head.sequence <= incoming.received {
-            // The other end does not know that it arrived.
+            // The other end does not know that this frame has already arrived.
             self.owes = true;
         }
         if head.sent.max(head.sequence) > incoming.received && now >= incoming.ask_at {
@@ -200,13 +200,13 @@ impl Channel {
         self.outgoing.waiting.is_empty() && self.outgoing.frames.is_empty()
     }
 
-    /// Sends a frame at once, even if there is nothing to say.
+    /// Sends a frame immediately, even an empty one.
     pub(super) fn greet(&mut self) {
         self.owes = true;
     }
 
     /// When to call [`timeout`](Self::timeout) and [`poll_transmit`](Self::poll_transmit) again,
-    /// after the latter returned `None`.
+    /// once the latter has returned `None`.
     pub(super) fn poll_timeout(&self) -> Duration {
         match self.outgoing.frames.is_empty() {
             true => self.beat_at,
@@ -214,7 +214,7 @@ impl Channel {
         }
     }
 
-    /// Time has passed.
+    /// Handles the passage of time.
     pub(super) fn timeout(&mut self, now: Duration) {
         if !self.outgoing.frames.is_empty() && now >= self.outgoing.resend_at {
             self.outgoing.sent = 0;
@@ -236,7 +236,7 @@ impl Outgoing {
         self.first + index as u64
     }
 
-    /// Adds encoded items to those that wait. Complete frames are cut off at once, so that no byte
+    /// Appends encoded items to the waiting ones. Full frames are cut off immediately, so no byte
     /// is moved twice.
     fn append(&mut self, mut stream: &[u8]) -> Result<(), ChannelError> {
         self.bytes += stream.len();
@@ -256,12 +256,12 @@ impl Outgoing {
         }
     }
 
-    /// Makes a frame of the items that wait.
+    /// Turns the waiting items into a frame.
     fn cut(&mut self) {
         self.frames.push_back(std::mem::take(&mut self.waiting));
     }
 
-    /// Forgets frames that have arrived.
+    /// Discards frames that have been acknowledged.
     fn acknowledged(&mut self, now: Duration, number: u64) -> Result<(), ChannelError> {
         let sent = self.number(self.frames.len()) - 1;
         if number > sent {
@@ -277,7 +277,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Sends all frames after `received` again, unless that happened a moment ago.
+    /// Resends all frames after `received`, unless they have only just been resent.
     fn repeat(&mut self, now: Duration, received: u64) {
         let is_late = received + 1 != self.first;
         let is_done = self.repeated.is_some_and(|(first, when)| {
@@ -298,7 +298,7 @@ mod tests {
     use super::super::frames::{EndSession, Reply, Request, UpItem, decode_item};
     use super::*;
 
-    /// Two ends, and what the second one received.
+    /// Two ends, and the items that the second one received.
     struct Pair {
         now: Duration,
         ends: [Channel; 2],
@@ -315,7 +315,7 @@ mod tests {
             self.ends[0].push(&UpItem::from(EndSession { session })).unwrap();
         }
 
-        /// Transmits everything that an end has to say, except the frames that `lost` chooses.
+        /// Transmits everything that one end has to send, except the frames that `lost` selects.
         /// Returns the number of payloads.
         fn transmit(&mut self, from: usize, mut lost: impl FnMut(u64) -> bool) -> usize {
             let (now, mut payloads) = (self.now, 0);
@@ -343,7 +343,7 @@ mod tests {
         }
     }
 
-    fn head() -> Head<'static> {
+    fn head() -> Head {
         Head { incarnation: 1, ..Head::of(1) }
     }
 
@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(pair.transmit(0, |_| false), 0);
         pair.advance(Duration::from_millis(1));
         assert_eq!(pair.transmit(0, |_| false), 1);
-        assert_eq!(pair.received, [1], "the second one is a repetition");
+        assert_eq!(pair.received, [1], "the second copy is a repetition");
         pair.transmit(1, |_| false);
         pair.advance(RESEND_AFTER);
         assert_eq!(pair.transmit(0, |_| false), 0);

@@ -1,17 +1,18 @@
-//! What processes of a cluster send each other over the bus.
+//! The messages that the processes of a cluster send each other over the bus.
 //!
 //! | subject | from, to | content |
 //! | --- | --- | --- |
 //! | `ww.NAME.1.leader` | the leader, all nodes | [`Announcement`], every 250 ms |
-//! | `ww.NAME.1.up.EPOCH` | nodes, the leader of this epoch | [`Frame`]s with [`UpItem`]s, or a [`Passport`](super::passport::Passport) to join |
+//! | `ww.NAME.1.up.EPOCH.KIND.NODE` | nodes, the leader of this epoch | [`Frame`]s with [`UpItem`]s, or a [`Passport`](super::passport::Passport) to join |
 //! | `ww.NAME.1.down.NODE.PROCESS` | the leader, one process | [`Frame`]s with [`DownItem`]s, or a [`Refusal`](super::passport::Refusal) |
 //!
-//! `NAME` is the name of the cluster, and `1` the major version of this format. Everything that may
-//! grow is read by its length: a newer minor version can append fields to heads and items, and add
-//! items. Older versions skip both.
+//! `NAME` is the name of the cluster, `1` the major version of this format, `KIND` a
+//! [`NodeKind`](super::subjects::NodeKind), and `NODE` the name of the node. Everything that may be
+//! extended has a length prefix: a newer minor version can append fields to heads and items, and
+//! add items. Older versions skip both.
 //!
-//! A frame carries a section of a stream of items. An item is a `u32` length, a `u16` number, and
-//! fields. Long items continue in the next frame.
+//! A frame carries a section of a stream of items. An item consists of a `u32` length, a `u16`
+//! number and fields. A long item continues in the next frame.
 
 use worldwire_core::{Bytes32, Error, Field as _, Messages, Reader, Result, Writer};
 use worldwire_core::{messages, record};
@@ -21,11 +22,11 @@ use super::passport::MAX_PASSPORT;
 
 /// The minor version of the format.
 const MINOR: u8 = 0;
-/// The maximum number of payload bytes in a frame. A bus server takes messages of 1 MiB.
+/// The maximum number of payload bytes in a frame. A bus server accepts messages of up to 1 MiB.
 pub(super) const MAX_PAYLOAD: usize = 512 << 10;
 /// The maximum length of an item.
 pub(super) const MAX_ITEM: usize = 16 << 20;
-/// The maximum length of a request's or reply's own bytes.
+/// The maximum length of the body of a request or reply.
 pub(super) const MAX_BODY: usize = MAX_ITEM - 64;
 /// The maximum length of a notice or report.
 const MAX_NOTICE: usize = 1_024;
@@ -33,23 +34,21 @@ const MAX_NOTICE: usize = 1_024;
 pub(super) const MAX_ORDER: usize = 8_192;
 /// The maximum length of a head.
 const MAX_HEAD: usize = 1_024;
-/// The maximum length of the settings that all processes share.
+/// The maximum length of the shared settings.
 const MAX_SETTINGS: usize = 64 << 10;
-/// The maximum length of a node's name.
-pub(super) const MAX_NAME: usize = 32;
 
 record! {
-    /// States which process leads the cluster.
+    /// Announces which process leads the cluster.
     pub struct Announcement<'a> {
         /// The minor version of the format.
         minor "minor": u8,
-        /// The epoch of the leader. Processes of earlier epochs no longer lead.
+        /// The epoch of the leader. Processes of earlier epochs are no longer leaders.
         epoch "epoch": u64,
         /// The random number of the leader's shard. Processes of other shards do not join it.
         shard "shard": u64,
-        /// Which process it is, for people.
+        /// A description of the process for people.
         place "place": Bytes32<'a, MAX_HEAD>,
-        /// 1 while its database accepts no changes, or does not confirm that it leads.
+        /// 1 while its database rejects changes or fails to confirm that it leads.
         failing "failing": u8,
     }
 }
@@ -61,40 +60,39 @@ record! {
         minor "minor": u8,
         /// An encoded [`Head`].
         head "head": Bytes32<'a, MAX_HEAD>,
-        /// A section of the stream of items; the passport of a node that asks for an incarnation; or a
-        /// leader's refusal.
+        /// A section of the stream of items, the passport of a node that requests an incarnation,
+        /// or a leader's refusal.
         payload "payload": Bytes32<'a, MAX_PAYLOAD>,
     }
 }
 
 record! {
-    /// What is known about the sender of a frame, and about its stream of items.
-    pub struct Head<'a> {
+    /// The state of a frame's sender and of its stream of items.
+    pub struct Head {
         /// The epoch of the leader.
         epoch "epoch": u64,
         /// The random number of the leader's shard.
         shard "shard": u64,
-        /// The name of the node.
-        node "node": Bytes32<'a, MAX_NAME>,
         /// The random number of the node's process.
         process "process": u64,
         /// The random number of the node's attempt to join.
         attempt "attempt": u64,
-        /// The number that the leader gave to this membership of the node; 0 while it asks for one.
+        /// The number that the leader gave to this membership of the node; 0 while the node is
+        /// requesting one.
         incarnation "incarnation": u64,
-        /// The number of this frame, from 1; 0 without a payload.
+        /// The number of this frame, starting at 1; 0 if it has no payload.
         sequence "sequence": u64,
         /// The highest number among the frames sent so far.
         sent "sent": u64,
         /// The number up to which the sender has received all frames.
         received "received": u64,
-        /// From a node: a count that rises at most every 50 ms. From the leader: the highest count
-        /// received from the node.
+        /// From a node: a counter, incremented at most every 50 ms. From the leader: the highest
+        /// value received from the node.
         beat "beat": u64,
-        /// 1 if frames after `received` are known to be lost, so that they are sent again.
+        /// 1 if frames after `received` are known to be lost and should be resent.
         lacks "lacks": u8,
-        /// Why the leader no longer knows this incarnation: a [`Farewell`]; 0 if it does. 1 without an
-        /// incarnation if the leader refuses to give one.
+        /// Why the leader no longer knows this incarnation: a [`Farewell`]; 0 if it does. Without
+        /// an incarnation, 1 means that the leader refuses to give one.
         gone "gone": u8,
     }
 }
@@ -103,9 +101,9 @@ messages! {
     /// What a node sends.
     pub enum UpItem<'a>: "cluster", Client;
 
-    /// Opens the session of a client. Answered by [`SessionEnded`] if that is not possible.
+    /// Opens a session for a client. Answered by [`SessionEnded`] if that is not possible.
     1 OpenSession {
-        /// Its number, never used again in this incarnation.
+        /// Its number, never reused in this incarnation.
         session "session": u64,
     }
 
@@ -115,9 +113,9 @@ messages! {
         session "session": u64,
     }
 
-    /// A request of a session, answered by [`Reply`].
+    /// A request from a session, answered by [`Reply`].
     3 Request<'a> {
-        /// Its number, never used again in this incarnation.
+        /// Its number, never reused in this incarnation.
         number "number": u64,
         /// The session.
         session "session": u64,
@@ -127,7 +125,7 @@ messages! {
         body "body": Bytes32<'a, MAX_BODY>,
     }
 
-    /// What happens to the client of a session. There is no answer.
+    /// Reports something that happened to a session's client. There is no answer.
     4 Report<'a> {
         /// The session.
         session "session": u64,
@@ -135,25 +133,25 @@ messages! {
         report "report": Bytes32<'a, MAX_NOTICE>,
     }
 
-    /// What the node says about itself and its ages. There is no answer.
+    /// Reports something about the node or its ages. There is no answer.
     5 AgesReport<'a> {
-        /// An encoded [`AgeReport`](super::ages::AgeReport). Unknown ones are skipped.
+        /// An encoded [`AgeReport`](super::ages::AgeReport). Unknown reports are skipped.
         report "report": Bytes32<'a, MAX_ORDER>,
     }
 
-    /// The node stops. Its sessions and ages have ended. The leader answers with a farewell.
+    /// The node is stopping. Its sessions and ages have ended. The leader answers with a farewell.
     6 Stopping {
         /// 0.
         reserved "reserved": u8,
     }
 
-    /// What the node would show if it joined now, because that has changed. There is no answer.
+    /// The node's current passport, sent because the passport has changed. There is no answer.
     7 Introduced<'a> {
         /// An encoded [`Passport`](super::passport::Passport).
         passport "passport": Bytes32<'a, MAX_PASSPORT>,
     }
 
-    /// What the process says about itself, for operators. There is no answer.
+    /// The process's description of itself, for operators. There is no answer.
     40 Described<'a> {
         /// An encoded [`Description`](super::members::Description). Unknown ones are skipped.
         description "description": Bytes32<'a, MAX_NOTICE>,
@@ -161,14 +159,14 @@ messages! {
 }
 
 messages! {
-    /// What the leader sends. Each session's items are in the order of events.
+    /// What the leader sends. The items of each session are in chronological order.
     pub enum DownItem<'a>: "cluster", Server;
 
     /// The answer to a [`Request`].
     1 Reply<'a> {
         /// The number of the request.
         number "number": u64,
-        /// The number of notices that were sent to the session before this reply.
+        /// The number of notices sent to the session before this reply.
         notices "notices": u64,
         /// The result.
         result "result": NetError,
@@ -190,40 +188,46 @@ messages! {
         notice "notice": Bytes32<'a, MAX_NOTICE>,
     }
 
-    /// What a node that runs ages has to do.
+    /// An order to a node that runs ages.
     4 AgesOrder<'a> {
-        /// An encoded [`AgeOrder`](super::ages::AgeOrder). Unknown ones are skipped.
+        /// An encoded [`AgeOrder`](super::ages::AgeOrder). Unknown orders are skipped.
         order "order": Bytes32<'a, MAX_ORDER>,
     }
 
     /// The leader has admitted the node. This is the first item.
     5 Admitted<'a> {
-        /// The settings that all processes of a shard share, as JSON.
+        /// The settings shared by all processes of a shard, as JSON.
         settings "settings": Bytes32<'a, MAX_SETTINGS>,
     }
 
-    /// Whether the node should be without clients and new ages, so that it can be stopped.
+    /// An operator has changed the settings shared by all processes of a shard.
+    6 SettingsChanged<'a> {
+        /// The complete settings, as JSON.
+        settings "settings": Bytes32<'a, MAX_SETTINGS>,
+    }
+
+    /// Whether the node should be free of clients and new ages, so that it can be stopped.
     40 Drain {
-        /// 1, or 0 if it should serve clients again.
+        /// 1 to drain the node; 0 if it should serve clients again.
         is_draining "isDraining": u8,
     }
 }
 
-/// Why a membership is over, in a [`Head`].
+/// Why a membership has ended, as reported in a [`Head`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Farewell {
     /// The leader has given the node up, or never knew it.
     GivenUp,
-    /// The process no longer leads.
+    /// The sender no longer leads.
     LeaderStops,
-    /// Another process has joined under the name of the node.
+    /// Another process has joined under the node's name.
     Replaced,
-    /// The node has said that it stops.
+    /// The node has announced that it is stopping.
     Stopped,
 }
 
 impl Farewell {
-    /// The number in a head.
+    /// The code for a head.
     pub(super) fn code(self) -> u8 {
         match self {
             Self::GivenUp => 1,
@@ -233,7 +237,7 @@ impl Farewell {
         }
     }
 
-    /// What a number in a head means.
+    /// Decodes a code from a head.
     pub(super) fn of(code: u8) -> Option<Self> {
         match code {
             0 => None,
@@ -246,17 +250,15 @@ impl Farewell {
     }
 }
 
-impl Head<'_> {
-    /// A head without a sender and a frame.
+impl Head {
+    /// A head without a sender or a frame number.
     pub(super) fn of(epoch: u64) -> Self {
-        let node = Bytes32::default();
         let [process, attempt, incarnation] = [0; 3];
         let [shard, sequence, sent, received, beat] = [0; 5];
         let [lacks, gone] = [0; 2];
         Self {
             epoch,
             shard,
-            node,
             process,
             attempt,
             incarnation,
@@ -276,7 +278,7 @@ impl<'a> Announcement<'a> {
         Self { minor: MINOR, epoch, shard, place, failing: is_failing.into() }
     }
 
-    /// Whether the database accepts no changes, or does not confirm that the process leads.
+    /// Whether the database rejects changes or fails to confirm that the process leads.
     pub(super) fn is_failing(&self) -> bool {
         self.failing != 0
     }
@@ -293,7 +295,7 @@ impl<'a> Announcement<'a> {
 }
 
 /// Encodes a frame.
-pub(super) fn encode_frame(head: &Head<'_>, payload: &[u8]) -> Result<Vec<u8>> {
+pub(super) fn encode_frame(head: &Head, payload: &[u8]) -> Result<Vec<u8>> {
     let mut writer = Writer::new();
     head.encode(&mut writer)?;
     let head = Bytes32::new(writer.into_bytes());
@@ -303,7 +305,7 @@ pub(super) fn encode_frame(head: &Head<'_>, payload: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// Decodes a frame. Returns its head and payload.
-pub(super) fn decode_frame(bytes: &[u8]) -> Result<(Head<'static>, Bytes32<'_, MAX_PAYLOAD>)> {
+pub(super) fn decode_frame(bytes: &[u8]) -> Result<(Head, Bytes32<'_, MAX_PAYLOAD>)> {
     let frame = Frame::decode(&mut Reader::new(bytes), "frame")?;
     let head = Head::decode(&mut Reader::new(&frame.head), "head");
     let head = head.map_err(|error| error.inside("frame"))?.into_owned();
@@ -313,7 +315,7 @@ pub(super) fn decode_frame(bytes: &[u8]) -> Result<(Head<'static>, Bytes32<'_, M
     Ok((head, frame.payload))
 }
 
-/// Appends an item to a stream of items.
+/// Appends an item to a stream.
 pub(super) fn encode_item<'a>(item: &impl Messages<'a>, stream: &mut Vec<u8>) -> Result<()> {
     let number = u16::try_from(item.number());
     let number = number.map_err(|_| Error::value("an item's number", item.name()))?;
@@ -330,7 +332,7 @@ pub(super) fn encode_item<'a>(item: &impl Messages<'a>, stream: &mut Vec<u8>) ->
     Ok(())
 }
 
-/// Decodes an item without its length. Returns `None` for an item that only newer versions know.
+/// Decodes an item without its length. Returns `None` for an item that only newer versions define.
 pub(super) fn decode_item<'a, M: Messages<'a>>(bytes: &'a [u8]) -> Result<Option<M>> {
     let mut reader = Reader::new(bytes);
     let number = u32::from(reader.u16("number")?);
@@ -340,15 +342,15 @@ pub(super) fn decode_item<'a, M: Messages<'a>>(bytes: &'a [u8]) -> Result<Option
     }
 }
 
-/// Cuts a stream of items, which arrives in sections, into items.
+/// Cuts a stream of items, which arrives in sections, back into items.
 #[derive(Debug, Default)]
 pub(super) struct Cutter(Vec<u8>);
 
 impl Cutter {
-    /// Takes the next section, and passes each item that is complete to `item`.
+    /// Accepts the next section and passes each completed item to `item`.
     ///
     /// # Errors
-    /// The limit on an item's length. The stream is broken then.
+    /// If an item exceeds the length limit. The stream is then unusable.
     pub(super) fn feed(&mut self, section: &[u8], mut item: impl FnMut(&[u8])) -> Result<()> {
         self.0.extend(section);
         let mut start = 0;
@@ -373,7 +375,7 @@ mod tests {
 
     use super::*;
 
-    fn head(seed: u64) -> Head<'static> {
+    fn head(seed: u64) -> Head {
         Head::sample(&mut Sampler::new(seed)).into_owned()
     }
 
@@ -383,7 +385,7 @@ mod tests {
         M::sample(M::INFO[index].number, &mut sampler).unwrap()
     }
 
-    /// The item that was encoded, whatever a newer version appended to it.
+    /// Checks that an item is decoded unchanged, whatever a newer version appends to it.
     fn survives<'a, M: Messages<'a>>(item: M, stream: &'a mut Vec<u8>) {
         encode_item(&item, stream).unwrap();
         stream.extend([7; 3]);
@@ -407,7 +409,7 @@ mod tests {
             prop_assert_eq!(&*found_payload, &*payload);
         }
 
-        /// Cutting does not depend on where frames begin.
+        /// The resulting items do not depend on where frames begin.
         #[test]
         fn streams_are_cut_into_items(seeds in prop::collection::vec(any::<u64>(), 0..8), size in 1_usize..40) {
             let (mut stream, mut items, mut found) = (Vec::new(), Vec::new(), Vec::new());

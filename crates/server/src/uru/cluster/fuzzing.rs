@@ -1,14 +1,13 @@
-//! The fuzz targets of messages on the bus.
+//! Fuzz targets for messages on the bus.
 
 use std::time::Duration;
 
 use worldwire_core::testing::Target;
-use worldwire_core::{Bytes32, Messages, Sampler};
+use worldwire_core::{Messages, Sampler};
 use worldwire_uru::types::NetError;
 
 use super::admin::{AdminAnswer, AdminPart};
 use super::ages::{AgeOrder, AgeReport};
-use super::bus::Subjects;
 use super::frames::{
     Announcement, Cutter, DownItem, Head, UpItem, decode_frame, decode_item, encode_frame,
     encode_item,
@@ -18,6 +17,7 @@ use super::link::machine::{LinkEvent, LinkMachine};
 use super::members::Description;
 use super::passport::{Passport, Refusal};
 use super::routes;
+use super::subjects::{NodeKind, Subjects};
 use crate::uru::vault::ask::{Wire, decoded, encoded};
 
 /// All targets.
@@ -28,10 +28,10 @@ pub(crate) const TARGETS: &[Target] = &[
     Target { name: "server_cluster_routed", run: routes::fuzz, seeds: routes::seeds },
 ];
 
-/// Decodes a frame and the items in it.
+/// Decodes a frame and its items.
 ///
 /// # Panics
-/// If what was decoded is encoded to something else.
+/// If a decoded value is encoded differently.
 fn frame(data: &[u8]) {
     let Ok((head, payload)) = decode_frame(data) else { return };
     let bytes = encode_frame(&head, &payload).expect("a decoded frame can be encoded");
@@ -49,7 +49,7 @@ fn check<'a, M: Messages<'a>>(bytes: &'a [u8]) {
     let Ok(Some(item)) = decode_item::<M>(bytes) else { return };
     let mut stream = Vec::new();
     encode_item(&item, &mut stream).expect("a decoded item can be encoded");
-    // Its length precedes it, and fields of newer versions are not kept.
+    // Skips the length in front of it. Fields from newer versions are not kept.
     let encoded = stream.get(4..).unwrap_or_default();
     assert!(bytes.starts_with(encoded), "{item:?} is encoded differently");
 }
@@ -74,10 +74,10 @@ fn frames() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Decodes an order and a report about ages, and what operators get.
+/// Decodes an order and a report about ages, and the data for operators.
 ///
 /// # Panics
-/// If what was decoded is encoded to something else.
+/// If a decoded value is encoded differently.
 fn ages(data: &[u8]) {
     check_order::<AgeOrder>(data);
     check_order::<AgeReport>(data);
@@ -108,15 +108,18 @@ fn orders() -> Vec<Vec<u8>> {
     seeds
 }
 
-fn head() -> Head<'static> {
-    let node = Bytes32::new(&b"a"[..]);
-    Head { node, process: 1, attempt: 1, incarnation: 1, ..Head::of(1) }
+fn head() -> Head {
+    Head { process: 1, attempt: 1, incarnation: 1, ..Head::of(1) }
 }
 
-/// The most events and messages that one operation can cause: a broken channel ends all sessions.
+/// The subject that the node sends to.
+const UP: &str = "ww.fuzz.1.up.1.front-age.a";
+
+/// The maximum number of events and messages that one operation can cause: when a channel fails,
+/// all sessions end.
 const MOST: usize = 4_096;
 
-/// A node, a leader, and the last frame that each has sent.
+/// A node, a leader, and the last frame that each sent.
 struct Cluster {
     now: Duration,
     link: LinkMachine,
@@ -124,12 +127,12 @@ struct Cluster {
     up: Vec<u8>,
     down: Vec<u8>,
     sessions: Vec<u64>,
-    /// The latest one of the node.
+    /// The node's latest incarnation.
     incarnation: u64,
 }
 
-/// Lets a node and a leader work with each other, on a bus that also delivers arbitrary bytes. Each
-/// operation is three bytes: what to do, a value, and the length of more bytes.
+/// Runs a node and a leader against each other, on a bus that also delivers arbitrary bytes. Each
+/// operation starts with three bytes: an opcode, a value, and the number of bytes that follow.
 ///
 /// # Panics
 /// If an operation never ends, or a request has two outcomes.
@@ -137,7 +140,7 @@ fn machines(data: &[u8]) {
     let subjects = Subjects::of("fuzz");
     let mut cluster = Cluster {
         now: Duration::ZERO,
-        link: LinkMachine::new(subjects.clone(), "a", 1),
+        link: LinkMachine::new(subjects.clone(), NodeKind::FrontAndAge, "a", 1),
         leader: LeaderMachine::new(subjects, 1, Duration::ZERO),
         up: Vec::new(),
         down: Vec::new(),
@@ -158,11 +161,11 @@ impl Cluster {
         let now = self.now;
         match operation % 11 {
             0 => self.link.received(now, bytes),
-            1 => self.leader.received(now, bytes),
+            1 => self.leader.received(now, UP, bytes),
             2 => self.link.announced(now, bytes),
-            // Frames of the other end, with other contents.
+            // Frames from the other end, with forged contents.
             3 => self.link.received(now, &forged(&self.down, value, bytes)),
-            4 => self.leader.received(now, &forged(&self.up, value, bytes)),
+            4 => self.leader.received(now, UP, &forged(&self.up, value, bytes)),
             5 => self.now += Duration::from_millis(u64::from(value) * 20),
             6 => self.sessions.extend(self.link.open_session()),
             7 => {
@@ -186,7 +189,7 @@ impl Cluster {
         self.exchange();
     }
 
-    /// Delivers everything that both have to say.
+    /// Delivers everything that both ends have to send.
     fn exchange(&mut self) {
         let now = self.now;
         self.link.timeout(now);
@@ -216,9 +219,9 @@ impl Cluster {
                     _ => {}
                 }
             }
-            if let Some((_, message)) = self.link.poll_transmit(now) {
+            if let Some((subject, message)) = self.link.poll_transmit(now) {
                 is_idle = false;
-                self.leader.received(now, &message);
+                self.leader.received(now, &subject, &message);
                 self.up = message;
             }
             if let Some((subject, message)) = self.leader.poll_transmit(now) {
@@ -243,7 +246,7 @@ impl Cluster {
     }
 }
 
-/// A frame with another payload, and a number that is this much higher.
+/// A copy of a frame with another payload, and a sequence number this much higher.
 fn forged(frame: &[u8], ahead: u8, payload: &[u8]) -> Vec<u8> {
     let Ok((head, _)) = decode_frame(frame) else { return payload.to_vec() };
     let sequence = head.sent.saturating_add(u64::from(ahead));
@@ -258,13 +261,13 @@ fn operations() -> Vec<Vec<u8>> {
     vec![
         // A session makes a request and ends.
         vec![6, 0, 0, 7, 0, 2, 1, 2, 8, 0, 0],
-        // Nothing is heard for a while.
+        // A period of silence.
         vec![6, 0, 0, 5, 100, 0, 7, 0, 1, 9, 5, 200, 0, 6, 0, 0],
-        // The end of a session that the node did not send.
+        // A forged end of a session, which the node did not send.
         [&[6, 0, 0, 4, 1, length][..], &end, &[7, 0, 1, 3]].concat(),
         // A report and an order about ages.
         vec![9, 7, 0, 10, 7, 0],
-        // A frame that has no items.
+        // A frame without any known item.
         vec![6, 0, 0, 3, 1, 6, 2, 0, 0, 0, 9, 9, 5, 20, 0],
     ]
 }

@@ -1,4 +1,4 @@
-//! A bus within one process, and a leader that has no vault, for tests in virtual time.
+//! An in-process bus, and a leader without a vault, for tests in virtual time.
 
 use std::collections::HashMap;
 use std::future::ready;
@@ -9,16 +9,17 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use super::ages::{AgeOrder, AgeReport};
-use super::bus::{Bus, BusError, Messages, Pending, Publisher, Subjects};
+use super::bus::{Bus, BusError, BusMessage, Messages, Pending, Publisher};
 use super::leader::machine::{LeaderEvent, LeaderMachine};
+use super::subjects::{Subjects, matches};
 
-/// How many messages a subscription holds.
+/// The maximum number of waiting messages per subscription.
 const MAX_WAITING: usize = 1_024;
 
 /// The bus.
 #[derive(Debug)]
 pub(in crate::uru) struct LocalBus {
-    subscribers: Mutex<HashMap<String, Vec<mpsc::Sender<Vec<u8>>>>>,
+    subscribers: Mutex<HashMap<String, Vec<mpsc::Sender<BusMessage>>>>,
     copies: usize,
 }
 
@@ -27,7 +28,7 @@ impl LocalBus {
         Arc::new(Self::repeating(1))
     }
 
-    /// A bus that delivers every message this many times.
+    /// A bus that delivers every message `copies` times.
     pub(super) fn repeating(copies: usize) -> Self {
         Self { subscribers: Mutex::default(), copies }
     }
@@ -43,9 +44,11 @@ impl LocalBus {
 impl Bus for LocalBus {
     fn publish<'b>(&'b self, subject: &'b str, message: Vec<u8>) -> Pending<'b, bool> {
         let subscribers = self.subscribers.lock().unwrap();
-        for subscriber in subscribers.get(subject).into_iter().flatten() {
+        let meant = subscribers.iter().filter(|(pattern, _)| matches(pattern, subject));
+        let message = BusMessage { subject: subject.to_owned(), body: message };
+        for subscriber in meant.flat_map(|(_, subscribers)| subscribers) {
             for _ in 0..self.copies {
-                // Lost if there is no room.
+                // Dropped if the queue is full.
                 let _ = subscriber.try_send(message.clone());
             }
         }
@@ -72,7 +75,7 @@ pub(in crate::uru) struct LocalLeader {
 }
 
 impl LocalLeader {
-    /// Leads in an epoch.
+    /// Starts leading in the given epoch.
     pub(in crate::uru) async fn start(bus: &Arc<LocalBus>, cluster: &str, epoch: u64) -> Self {
         let start = Instant::now();
         let machine = LeaderMachine::new(Subjects::of(cluster), epoch, start.elapsed());
@@ -91,7 +94,7 @@ impl LocalLeader {
         self.orders.send(order).unwrap();
     }
 
-    /// The next report of a node that a test is about.
+    /// The next report from the node under test.
     pub(in crate::uru) async fn hears(
         &mut self,
         mut is_meant: impl FnMut(&AgeReport) -> bool,
@@ -104,12 +107,12 @@ impl LocalLeader {
         }
     }
 
-    /// The next request that was refused: its kind and its body.
+    /// The next refused request: its kind and body.
     pub(in crate::uru) async fn refused(&mut self) -> (u16, Vec<u8>) {
         self.asked.recv().await.expect("the leader runs")
     }
 
-    /// Neither sends nor receives anything from now on.
+    /// Stops sending and receiving for good.
     pub(in crate::uru) fn fail(&self) {
         self.task.abort();
     }
@@ -127,8 +130,8 @@ async fn lead(
     loop {
         tokio::select! {
             frame = frames.recv() => {
-                let frame = frame.unwrap();
-                machine.received(start.elapsed(), &frame);
+                let BusMessage { subject, body } = frame.unwrap();
+                machine.received(start.elapsed(), &subject, &body);
             }
             order = ordered.recv() => {
                 let Some(order) = order else { return };
@@ -144,12 +147,12 @@ async fn lead(
                 LeaderEvent::Joined { incarnation, .. } => nodes.push(incarnation),
                 LeaderEvent::Left { incarnation, .. } => nodes.retain(|node| *node != incarnation),
                 LeaderEvent::Requested { from, number, kind, body } => {
-                    // Sending fails if the test does not listen.
+                    // Sending fails if the test is not listening.
                     let _ = refused.send((kind, body));
                     let refusal = worldwire_uru::types::NetError::NotSupported;
                     machine.reply(from, number, 0, Err(refusal));
                 }
-                // Sending fails if the test does not listen.
+                // Sending fails if the test is not listening.
                 LeaderEvent::AgesReported { report, .. } => drop(reported.send(report)),
                 _ => {}
             }

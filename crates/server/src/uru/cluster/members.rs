@@ -1,4 +1,4 @@
-//! What operators see of the processes of a cluster.
+//! What operators can see about the processes of a cluster.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,35 +8,37 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
+use super::bus::BusMessage;
+use super::subjects::NodeKind;
 use crate::metrics::Metrics;
 use crate::page;
 use crate::uru::vault::ask::wire_struct;
 
 /// How long the leader may take to answer a question.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How many questions may wait.
+/// The maximum number of waiting questions.
 const MAX_QUESTIONS: usize = 16;
 
-/// What a process says about itself, when it joins and after changes.
+/// A process's description of itself, sent when it joins and whenever it changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::uru) struct Description {
-    /// The version of its program.
+    /// Its worldwire version.
     pub(in crate::uru) version: String,
-    /// What it does: `front`, `age`, `vault` or `standby`.
+    /// Its roles: `front`, `age`, `vault` or `standby`.
     pub(in crate::uru) roles: Vec<String>,
     /// The IPv4 address or host name that clients are told to connect to.
     pub(in crate::uru) address: String,
     /// When it started, in Unix seconds.
     pub(in crate::uru) started: u64,
-    /// Its clients that are connected to the auth service.
+    /// The number of clients connected to its auth service.
     pub(in crate::uru) clients: u64,
-    /// Its running ages.
+    /// The number of ages it runs.
     pub(in crate::uru) ages: u64,
-    /// The players in them.
+    /// The number of players in them.
     pub(in crate::uru) players: u64,
-    /// How many batches its copy of the vault lacks, at a standby.
+    /// On a standby, how many batches its copy of the vault is behind.
     pub(in crate::uru) behind: Option<u64>,
-    /// Whether it gets no clients and no new ages.
+    /// Whether it is being drained and so gets no new clients or ages.
     pub(in crate::uru) is_draining: bool,
 }
 
@@ -55,30 +57,40 @@ wire_struct! {
 }
 
 impl Description {
-    /// Only the version.
+    /// The description as allowed for this kind of process: only some kinds can be standbys.
+    pub(super) fn of(self, kind: NodeKind) -> Self {
+        let mut description = self;
+        if !kind.can_lead() {
+            description.behind = None;
+            description.roles.retain(|role| !["vault", "standby"].contains(&&**role));
+        }
+        description
+    }
+
+    /// A description that contains only the version.
     pub(in crate::uru) fn of_this_version() -> Self {
         Self { version: env!("CARGO_PKG_VERSION").to_owned(), ..Self::default() }
     }
 }
 
-/// A member of a cluster, as its leader knows it.
+/// A member of a cluster, as its leader sees it.
 #[derive(Clone, Debug)]
 pub(in crate::uru) struct Member {
     pub(in crate::uru) node: String,
-    /// For how long it has been a member.
+    /// How long it has been a member.
     pub(in crate::uru) member_for: Duration,
-    /// How long ago it was heard from.
+    /// How long ago it was last heard from.
     pub(in crate::uru) heard: Duration,
-    /// Its open sessions.
+    /// The number of its open sessions.
     pub(in crate::uru) sessions: usize,
-    /// Its requests without a reply.
+    /// The number of its unanswered requests.
     pub(in crate::uru) requests: usize,
-    /// What it says about itself.
+    /// Its description of itself.
     pub(in crate::uru) description: Option<Description>,
 }
 
 impl Member {
-    /// Whether it waits to take over from the leader.
+    /// Whether it is a standby, waiting to take over from the leader.
     pub(in crate::uru) fn is_standby(&self) -> bool {
         self.description.as_ref().is_some_and(|description| description.behind.is_some())
     }
@@ -87,20 +99,22 @@ impl Member {
 /// A question to the leader's task.
 #[derive(Debug)]
 pub(super) enum Question {
-    /// All members.
+    /// List all members.
     Members(oneshot::Sender<Vec<Member>>),
-    /// Drain a node, or let it serve clients again. The answer is whether there is such a member.
+    /// Drain a node, or let it serve clients again. The answer is false if it is not a member.
     Drain {
-        /// Its name.
+        /// The node's name.
         node: String,
         /// Whether to drain it.
         is_draining: bool,
         /// The answer.
         reply: oneshot::Sender<bool>,
     },
+    /// Share the settings of the shard with all processes, as JSON, because they have changed.
+    Share(String),
 }
 
-/// Asks the task of the leader in this process, if there is one. Cheap to clone.
+/// Asks the leader's task in this process, if it has one. Cheap to clone.
 #[derive(Clone)]
 pub(in crate::uru) struct LeaderHandle {
     questions: mpsc::Sender<Question>,
@@ -113,7 +127,7 @@ impl fmt::Debug for LeaderHandle {
     }
 }
 
-/// The other end of a [`LeaderHandle`].
+/// The receiving end of a [`LeaderHandle`].
 #[derive(Debug)]
 pub(in crate::uru) struct LeaderInbox {
     pub(super) questions: mpsc::Receiver<Question>,
@@ -128,7 +142,7 @@ impl LeaderHandle {
         (Self { questions: sender, traffic }, inbox)
     }
 
-    /// The members of the cluster, by name. Empty if this process leads none.
+    /// The members of the cluster, by name. Empty if this process is not the leader.
     pub(in crate::uru) async fn members(&self) -> Vec<Member> {
         let (reply, members) = oneshot::channel();
         if self.questions.send(Question::Members(reply)).await.is_err() {
@@ -138,7 +152,7 @@ impl LeaderHandle {
         members.ok().and_then(|members| members.ok()).unwrap_or_default()
     }
 
-    /// Drains a node, or lets it serve clients again. Returns false if there is no such member.
+    /// Drains a node, or lets it serve clients again. Returns false if it is not a member.
     pub(in crate::uru) async fn drain(&self, node: String, is_draining: bool) -> bool {
         let (reply, done) = oneshot::channel();
         let question = Question::Drain { node, is_draining, reply };
@@ -146,6 +160,12 @@ impl LeaderHandle {
             return false;
         }
         timeout(PATIENCE, done).await.is_ok_and(|done| done.unwrap_or(false))
+    }
+
+    /// Sends all nodes the settings shared by all processes of the shard, as JSON.
+    pub(in crate::uru) fn share(&self, settings: String) {
+        // In a process that is not the leader, nothing receives it.
+        let _ = self.questions.try_send(Question::Share(settings));
     }
 
     /// Whether this process leads a cluster.
@@ -159,24 +179,24 @@ impl LeaderHandle {
     }
 }
 
-/// Counts what a process sends to the bus and receives from it.
+/// Counts what a process sends and receives over the bus.
 #[derive(Debug, Default)]
 pub(in crate::uru) struct Traffic {
-    /// Whether it is a member, or leads.
+    /// Whether the process is a member or the leader.
     pub(in crate::uru) is_connected: AtomicBool,
-    /// At a node: whether the leader's database accepts no changes.
+    /// On a node: whether the leader's database rejects changes.
     pub(in crate::uru) is_failing: AtomicBool,
-    /// Whether an operator wants it to be without clients.
+    /// Whether an operator is draining this process.
     pub(in crate::uru) draining: watch::Sender<bool>,
-    /// Bytes in messages to the bus, without those between ages of different processes.
+    /// Bytes in messages sent to the bus, excluding those between ages on different processes.
     pub(in crate::uru) sent: AtomicU64,
-    /// Bytes in messages from the bus, without those between ages of different processes.
+    /// Bytes in messages received from the bus, with the same exception.
     pub(in crate::uru) received: AtomicU64,
-    /// Frames that were sent again, because they were lost or not acknowledged in time.
+    /// Frames resent because they were lost or not acknowledged in time.
     pub(in crate::uru) resent: AtomicU64,
     /// Open sessions at the leader.
     pub(in crate::uru) sessions: AtomicU64,
-    /// Requests without a reply.
+    /// Unanswered requests.
     pub(in crate::uru) requests: AtomicU64,
 }
 
@@ -185,13 +205,13 @@ impl Traffic {
         self.sent.fetch_add(message.len() as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn add_received(&self, messages: &[Vec<u8>]) {
-        let bytes = messages.iter().map(|message| message.len() as u64).sum();
+    pub(super) fn add_received(&self, messages: &[BusMessage]) {
+        let bytes = messages.iter().map(|message| message.body.len() as u64).sum();
         self.received.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Adds the metrics of the bus: of a node, or of the leader with these members. `routed` is the
-    /// number of bytes sent and received between ages of different processes.
+    /// Adds the bus metrics of a node, or of the leader if `members` is given. `routed` is the
+    /// number of bytes sent and received in messages between ages on different processes.
     pub(in crate::uru) fn add_to(
         &self,
         metrics: &mut Metrics,
@@ -216,11 +236,11 @@ impl Traffic {
         };
         for (name, kind, help, value) in [
             ("node_sessions", "gauge", "Sessions of nodes at the leader.", sessions),
-            ("node_requests", "gauge", "Requests of nodes without a reply.", requests),
+            ("node_requests", "gauge", "Unanswered requests of nodes.", requests),
             (
                 "bus_resent_total",
                 "counter",
-                "Frames sent again, because they were lost or not acknowledged in time.",
+                "Frames resent because they were lost or not acknowledged in time.",
                 load(&self.resent),
             ),
             ("bus_sent_bytes_total", "counter", "Bytes sent to the bus.", load(&self.sent) + sent),
@@ -235,7 +255,7 @@ impl Traffic {
         }
     }
 
-    /// Takes the figures of a machine.
+    /// Stores a machine's current figures.
     pub(super) fn state(&self, resent: u64, sessions: usize, requests: usize) {
         self.resent.store(resent, Ordering::Relaxed);
         self.sessions.store(sessions as u64, Ordering::Relaxed);

@@ -1,5 +1,4 @@
-//! A bus in memory and in virtual time, which loses, delays and repeats messages, with partitions
-//! and pauses.
+//! An in-memory bus in virtual time, with loss, delays, repetition, partitions and pauses.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -8,22 +7,24 @@ use std::time::Duration;
 
 use worldwire_core::Sampler;
 
-/// What happens to messages.
+use super::subjects::matches;
+
+/// The faults of the bus.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Faults {
     /// Lost messages per thousand.
     pub(super) loss: u64,
     /// Repeated messages per thousand.
     pub(super) duplication: u64,
-    /// The longest usual delay.
+    /// The longest normal delay.
     pub(super) delay: Duration,
-    /// Messages per thousand that take up to five seconds.
+    /// Messages per thousand that are delayed by up to five seconds.
     pub(super) late: u64,
-    /// When nothing leaves an endpoint.
+    /// Periods in which nothing leaves an endpoint.
     pub(super) mute: Vec<(usize, Range<Duration>)>,
-    /// When nothing reaches an endpoint.
+    /// Periods in which nothing reaches an endpoint.
     pub(super) deaf: Vec<(usize, Range<Duration>)>,
-    /// When an endpoint does nothing. Messages to it wait.
+    /// Periods in which an endpoint is suspended. Messages to it wait.
     pub(super) paused: Vec<(usize, Range<Duration>)>,
 }
 
@@ -35,19 +36,19 @@ pub(super) struct Delivery {
     pub(super) message: Vec<u8>,
 }
 
-/// The time of arrival, the number of the message, its receiver, its subject, and itself.
+/// The time of arrival, the message's number, its receiver, its subject and its body.
 type Sent = (Duration, u64, usize, String, Vec<u8>);
 
-/// The bus. Endpoints are numbers.
+/// The bus. Endpoints are identified by numbers.
 #[derive(Debug)]
 pub(super) struct MemoryBus {
     sampler: Sampler,
     faults: Faults,
     subscribers: HashMap<String, Vec<usize>>,
-    /// By the time of arrival, then in the order of sending.
+    /// Sorted by time of arrival, then by sending order.
     on_the_way: BinaryHeap<Reverse<Sent>>,
     sent: u64,
-    /// How many messages were lost and repeated.
+    /// The number of lost and of repeated messages.
     pub(super) lost: u64,
     pub(super) repeated: u64,
 }
@@ -79,7 +80,9 @@ impl MemoryBus {
     }
 
     pub(super) fn publish(&mut self, now: Duration, from: usize, subject: &str, message: &[u8]) {
-        let receivers = self.subscribers.get(subject).cloned().unwrap_or_default();
+        let meant = self.subscribers.iter().filter(|(pattern, _)| matches(pattern, subject));
+        let mut receivers: Vec<_> = meant.flat_map(|(_, endpoints)| endpoints).copied().collect();
+        receivers.sort_unstable();
         for to in receivers {
             let is_cut = is_hit(&self.faults.mute, from, now) || is_hit(&self.faults.deaf, to, now);
             let copies = match self.sampler.below(1_000) {
@@ -103,7 +106,7 @@ impl MemoryBus {
         }
     }
 
-    /// The next message that has arrived.
+    /// The next message that has arrived by now.
     pub(super) fn deliver(&mut self, now: Duration) -> Option<Delivery> {
         loop {
             let Reverse((arrives, ..)) = self.on_the_way.peek()?;

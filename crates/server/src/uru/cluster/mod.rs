@@ -3,14 +3,15 @@
 //! | module | content |
 //! | --- | --- |
 //! | `bus`, `nats`, `bus_problems` | messages between processes, which may be lost |
-//! | `frames` | their format |
+//! | `subjects` | the subjects that messages are sent to, and what they reveal about the sender |
+//! | `frames` | the format of messages |
 //! | `channel` | reliable streams of items over the bus |
-//! | `requests` | what nodes ask for besides requests to the vault |
+//! | `requests` | what nodes request besides vault requests |
 //! | `ages` | messages between the leader and nodes that run ages |
-//! | `members` | what operators see of the processes |
-//! | `passport` | what a process shows to join, and why it is refused |
+//! | `members` | what operators can see about the processes |
+//! | `passport` | what a process presents to join, and why it is refused |
 //! | `permissions` | what each process may do on the bus |
-//! | `admin` | operators' requests in processes other than the leader |
+//! | `admin` | operators' requests to processes other than the leader |
 //! | `link` | a node's end: sessions and requests |
 //! | `leader` | the leader's end: nodes and their sessions |
 //! | `tenure` | how long a node may run an age |
@@ -42,14 +43,17 @@ mod requests;
 mod routes;
 #[cfg(test)]
 mod simulation;
+mod subjects;
 mod tenure;
 
 pub use bus::BusError;
-pub use permissions::{BusUser, BusUserError, nats_config};
+pub use permissions::{BusUser, BusUserError, nats_config, new_bus_key};
 
 pub(in crate::uru) use admin::{RemoteOperators, forward};
 pub(in crate::uru) use ages::{AgeOrder, AgeReport, NodeInfo, Visit};
 pub(in crate::uru) use bus::Bus;
+#[cfg(test)]
+pub(in crate::uru) use bus::BusMessage;
 pub(in crate::uru) use leader::{Leader, Leading, NodeAges, NotExpected, Successors};
 pub(in crate::uru) use link::{
     HeardLeader, Joining, LeadersSettings, Link, NodeEvent, other_leader,
@@ -58,10 +62,13 @@ pub(in crate::uru) use link::{
 pub(in crate::uru) use local::{LocalBus, LocalLeader};
 pub(in crate::uru) use members::{Description, LeaderHandle, Member};
 pub(in crate::uru) use nats::Nats;
-pub(in crate::uru) use passport::{FileDigests, Passport, PassportOffice, Refusal};
+pub(in crate::uru) use passport::{FileDigests, KeyDigests, Passport, PassportOffice, Refusal};
 pub(in crate::uru) use requests::{
     ClientReport, ENTER_AGE, EnterAge, EnteredAge, RENEW_TICKET, RESUME_SESSION, RenewTicket,
     ResumeSession,
 };
 pub(in crate::uru) use routes::Routes;
+pub(in crate::uru) use subjects::NodeKind;
+#[cfg(test)]
+pub(in crate::uru) use subjects::matches;
 pub(in crate::uru) use tenure::Tenure;

@@ -1,7 +1,7 @@
 //! The bus over NATS servers.
 //!
-//! A lost connection to a server is replaced, by one to another server if there are several.
-//! In the meantime, messages are lost.
+//! A lost connection is replaced by a new one, to another server if there are several. In the
+//! meantime, messages are lost.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -20,44 +20,45 @@ use tokio::time::timeout;
 use tracing::{debug, info, warn};
 use zeroize::Zeroizing;
 
-use super::bus::{Bus, BusError, Messages, Pending};
+use super::bus::{Bus, BusError, BusMessage, Messages, Pending};
 use super::bus_problems::{KnownProblems, explain_failure, explain_refusal};
 use crate::store::seal::{KeyError, check_mode};
 
-/// How many messages may wait for the network.
+/// The maximum number of messages waiting for the network.
 const MAX_WAITING: usize = 1_024;
-/// How many received messages may wait.
+/// The maximum number of received messages waiting.
 const MAX_RECEIVED: usize = 4_096;
-/// How long to wait for room for a message.
+/// How long to wait for queue space for a message.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// How often the connection is tested. After two tests without an answer it is replaced.
+/// How often the connection is tested. After two unanswered tests it is replaced.
 const PING_EVERY: Duration = Duration::from_secs(1);
-/// How long connecting to a server may take.
+/// The time limit for connecting to a server.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
-/// The longest time between two attempts.
+/// The longest delay between two attempts.
 const MAX_DELAY: Duration = Duration::from_millis(500);
 
-/// The maximum number of bytes that are read of a seed's file.
+/// The maximum number of bytes read from a seed file.
 const MAX_SEED: usize = 1_024;
 
-/// Begins each certificate in a PEM file.
+/// The first line of each certificate in a PEM file.
 const CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
-/// How long a subscription is silent before it is checked.
+/// How long a subscription may be silent before it is checked.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// A connection to NATS servers.
 pub(crate) struct Nats {
     client: Client,
     servers: String,
-    /// How many times a server has refused something. A refused subscription is over, even one that
-    /// was accepted earlier, before the server reloaded its configuration.
+    /// How many times a server has refused something. A refused subscription is dead, even if it
+    /// was accepted before the server reloaded its configuration.
     refusals: Arc<AtomicU64>,
     problems: Arc<KnownProblems>,
 }
 
 impl Drop for Nats {
-    /// While there is no server, the client continues to connect until it succeeds. Then it ends.
+    /// Stops logging. If no server is reachable, the client keeps trying to connect in the
+    /// background, and ends only once it has succeeded.
     fn drop(&mut self) {
         self.problems.mute();
     }
@@ -70,11 +71,11 @@ impl fmt::Debug for Nats {
 }
 
 impl Nats {
-    /// Connects to one of these servers, now or later. `seed` is a file with the seed of an nkey,
-    /// and `roots` one with the certificates of the authorities that certify the servers.
+    /// Connects to one of these servers, immediately or later. `seed` is a file with an nkey seed,
+    /// and `roots` a file with the CA certificates that the servers are checked against.
     ///
     /// # Errors
-    /// If an address or a file cannot be used. An unreachable server is only logged.
+    /// If an address or a file is unusable. An unreachable server is only logged.
     pub(crate) async fn connect(
         servers: &[String],
         seed: Option<&Path>,
@@ -100,7 +101,7 @@ impl Nats {
                 let attempts = u32::try_from(attempts).unwrap_or(u32::MAX);
                 Duration::from_millis(50).saturating_mul(attempts).min(MAX_DELAY)
             })
-            // The only place where the client tells why it cannot connect. It chooses the server itself.
+            // Only here does the client report why it cannot connect. It still chooses the server.
             .reconnect_to_server_callback(move |servers, _| {
                 servers.iter().for_each(|server| log_failure(server, &failures));
                 ready(None)
@@ -121,7 +122,7 @@ impl Nats {
             options = options.nkey(seed.to_owned());
         }
         if let Some(path) = roots {
-            // Otherwise each attempt to connect would fail, in the background.
+            // With an unusable file, each attempt to connect would fail in the background.
             let text = fs::read(path);
             let text = text.map_err(|error| failed(format!("{}: {error}", path.display())))?;
             if !text.windows(CERTIFICATE.len()).any(|part| part == CERTIFICATE) {
@@ -144,7 +145,7 @@ impl Bus for Nats {
 
     fn flush(&self) -> Pending<'_, ()> {
         Box::pin(async {
-            // It fails without a server.
+            // Fails if no server is connected.
             let _ = self.client.flush().await;
         })
     }
@@ -167,10 +168,14 @@ impl Bus for Nats {
                         () = sender.closed() => break,
                     };
                     match message {
-                        // Lost if there is no room.
-                        Ok(Some(message)) => drop(sender.try_send(message.payload.into())),
+                        // Dropped if the queue is full.
+                        Ok(Some(message)) => drop(sender.try_send(BusMessage {
+                            subject: message.subject.into_string(),
+                            body: message.payload.into(),
+                        })),
                         Ok(None) => break,
-                        // It may have been refused. If it still is, that is another refusal.
+                        // The subscription may have been refused. If the new one is refused as
+                        // well, the count rises again.
                         Err(_) => {
                             let refused = refusals.load(Ordering::Relaxed);
                             if refused != checked
@@ -187,7 +192,7 @@ impl Bus for Nats {
     }
 }
 
-/// Reads the file with the seed, which only its owner may be able to read.
+/// Reads the seed file, which must be readable only by its owner.
 fn read_seed(path: &Path) -> Result<Zeroizing<String>, KeyError> {
     let unreadable = |source| KeyError::File { file: path.to_owned(), source };
     let file = File::open(path).map_err(unreadable)?;
@@ -206,7 +211,7 @@ fn log_failure(server: &Server, known: &KnownProblems) {
     }
 }
 
-/// Logs what happens to the connection.
+/// Logs changes of the connection's state.
 fn log(event: &Event, servers: &str, known: &KnownProblems) {
     match event {
         _ if known.is_muted() => {}
@@ -226,7 +231,7 @@ fn log(event: &Event, servers: &str, known: &KnownProblems) {
                 warn!(servers, error, "the bus refuses this process: {}", explain_refusal(&error));
             }
         }
-        // The next attempt to connect tells more.
+        // The next attempt to connect gives a better explanation.
         Event::ClientError(error) => debug!(servers, %error, "the bus cannot be used"),
         Event::LameDuckMode | Event::Draining | Event::Closed => {}
     }

@@ -1,8 +1,8 @@
-//! What a process shows when it joins a cluster, and why its leader refuses it.
+//! What a process presents when it joins a cluster, and why its leader may refuse it.
 //!
-//! A process that does not belong to the leader's shard would harm its players: with other keys,
-//! clients cannot connect to it; with other age files, ages behave differently there. So the leader
-//! compares digests before it admits the process. Keys themselves never cross the bus.
+//! A process that does not belong to the leader's shard would harm its players: if its keys differ,
+//! clients cannot connect to it; if its age files differ, ages behave differently on it. So the
+//! leader compares digests before it admits the process. The keys themselves never cross the bus.
 
 use std::fmt;
 use std::path::Path;
@@ -14,6 +14,7 @@ use worldwire_core::{Error, Reader, Result, Sampler, Writer};
 use worldwire_uru::crypt::key::ServerKind;
 use worldwire_uru::file::keys::{KeyFileFormat, KeyRing};
 
+use super::subjects::NodeKind;
 use crate::folder::blocking;
 use crate::store::writer_name;
 use crate::uru::game::AgeFiles;
@@ -21,29 +22,31 @@ use crate::uru::vault::ask::{Wire, decoded, encoded, unknown, wire_struct, wire_
 
 /// The maximum number of files whose digests are listed.
 const MAX_FILES: usize = 2_048;
-/// The longest path of a listed file, in bytes.
+/// The maximum length of a listed file's path, in bytes.
 const MAX_PATH: usize = 100;
-/// The maximum number of files that a refusal names.
+/// The maximum number of files named in a refusal.
 const MAX_NAMED: usize = 8;
-/// How often to look whether files have changed.
+/// How often to check whether files have changed.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// The maximum number of bytes of the description of a process.
+/// The maximum length of a process's description, in bytes.
 const MAX_PLACE: usize = 512;
-/// The maximum number of bytes of an encoded passport or refusal.
+/// The maximum size of an encoded passport or refusal, in bytes.
 pub(super) const MAX_PASSPORT: usize = 384 << 10;
 
-/// What a process shows when it joins.
+/// What a process presents when it joins.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::uru) struct Passport {
-    /// Which process it is, for people: `process 4242 on host, folder /srv/uru`.
+    /// A description of the process for people: `process 4242 on host, folder /srv/uru`.
     pub(in crate::uru) place: String,
-    /// A digest that identifies its folder. Copies of the folder have others. 0: unknown.
+    /// A digest that identifies its folder. A copied folder has another digest. 0: unknown.
     pub(in crate::uru) folder: u64,
-    /// Whether it waits to take over from the leader.
+    /// The port for clients, which use the same port for all processes. 0: any.
+    pub(in crate::uru) port: u32,
+    /// Whether it is a standby, waiting to take over from the leader.
     pub(in crate::uru) is_standby: bool,
     /// Its keys.
     pub(in crate::uru) keys: KeyDigests,
-    /// Its files about ages, if it runs ages.
+    /// Its age files, if it runs ages.
     pub(in crate::uru) files: Option<FileDigests>,
 }
 
@@ -51,6 +54,7 @@ wire_struct! {
     Passport {
         place: String,
         folder: u64,
+        port: u32,
         is_standby: bool,
         keys: KeyDigests,
         files: Option<FileDigests>,
@@ -70,12 +74,12 @@ wire_struct! {
     KeyDigests { gatekeeper: [u8; 32], auth: [u8; 32], game: [u8; 32], droid: [u8; 32] }
 }
 
-/// Digests of files, in the order of their paths.
+/// Digests of files, sorted by path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::uru) struct FileDigests {
     /// At most [`MAX_FILES`].
     listed: Vec<FileDigest>,
-    /// The digest of all, including those that are not listed.
+    /// The digest of all files, including unlisted ones.
     all: [u8; 32],
 }
 
@@ -93,9 +97,9 @@ wire_struct! { FileDigest { path: String, digest: [u8; 8] } }
 /// How the files of a process differ from those of its leader.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::uru) struct FileDifferences {
-    /// The first ones, by path.
+    /// The first differing files, by path.
     named: Vec<FileDifference>,
-    /// How many more there are.
+    /// How many more files differ.
     more: u32,
 }
 
@@ -104,11 +108,11 @@ wire_struct! { FileDifferences { named: Vec<FileDifference>, more: u32 } }
 /// A file that differs.
 #[derive(Clone, Debug, PartialEq)]
 enum FileDifference {
-    /// The process lacks it.
+    /// The process does not have it.
     Missing { path: String },
-    /// Its leader lacks it.
+    /// The leader does not have it.
     Additional { path: String },
-    /// They have different contents.
+    /// Its contents differ.
     Changed { path: String },
 }
 
@@ -125,36 +129,45 @@ wire_variants! {
 pub(in crate::uru) enum Refusal {
     /// Its passport cannot be read.
     Unreadable,
-    /// Some of its keys differ.
+    /// Some of its keys differ from the leader's.
     Keys {
-        /// The names of the keys.
+        /// The names of those keys.
         keys: Vec<String>,
     },
-    /// Its files about ages differ.
+    /// Its age files differ from the leader's.
     Files {
-        /// How.
+        /// The differences.
         differences: FileDifferences,
     },
-    /// Another member has its name.
+    /// Another member already has its name.
     NameTaken {
         /// The name.
         node: String,
-        /// Which process the member is.
+        /// The member's description.
         place: String,
-        /// For how many seconds it has been a member.
+        /// How many seconds it has been a member.
         joined: u32,
-        /// How many milliseconds ago it was heard.
+        /// How many milliseconds ago it was last heard from.
         heard: u32,
     },
-    /// The leader has its name.
+    /// The leader has the same name.
     LeadersName {
         /// The name.
         node: String,
-        /// Which process the leader is.
+        /// The leader's description.
         place: String,
     },
-    /// There are too many nodes.
+    /// The cluster already has the maximum number of nodes.
     Full,
+    /// Its port differs from the leader's.
+    Port {
+        /// Its port.
+        own: u32,
+        /// The leader's port.
+        leaders: u32,
+    },
+    /// A process under this name has just sent too many items.
+    Excess,
 }
 
 wire_variants! {
@@ -165,11 +178,13 @@ wire_variants! {
         3 NameTaken { node: String, place: String, joined: u32, heard: u32 },
         4 LeadersName { node: String, place: String },
         5 Full,
+        6 Port { own: u32, leaders: u32 },
+        7 Excess,
     }
 }
 
 impl Passport {
-    /// The passport of the process that uses a folder, without files.
+    /// The passport of the process that uses this folder, without file digests.
     pub(in crate::uru) fn of_process(folder: &Path, keys: &KeyRing) -> Self {
         let place = writer_name(folder);
         let most = place.floor_char_boundary(MAX_PLACE);
@@ -181,20 +196,29 @@ impl Passport {
         }
     }
 
-    /// Whether the process belongs to the shard of a leader with this passport.
+    /// The passport as presented by this kind of process: only some kinds can be standbys.
+    pub(super) fn of(self, kind: NodeKind) -> Self {
+        Self { is_standby: self.is_standby && kind.can_lead(), ..self }
+    }
+
+    /// Checks that the process belongs to the same shard as a leader with this passport.
     pub(super) fn fits(&self, leaders: &Self) -> std::result::Result<(), Refusal> {
         let keys = self.keys.differences(&leaders.keys);
         if !keys.is_empty() {
             return Err(Refusal::Keys { keys });
         }
+        let (own, leaders_port) = (self.port, leaders.port);
+        if own != leaders_port && own != 0 && leaders_port != 0 {
+            return Err(Refusal::Port { own, leaders: leaders_port });
+        }
         match self.file_differences(leaders) {
-            // It runs no ages until it takes over.
+            // A standby runs no ages until it takes over.
             Some(differences) if !self.is_standby => Err(Refusal::Files { differences }),
             _ => Ok(()),
         }
     }
 
-    /// How the files differ, if the process needs any.
+    /// How its files differ from the leader's, if the process needs any.
     pub(super) fn file_differences(&self, leaders: &Self) -> Option<FileDifferences> {
         let (own, leaders) = (self.files.as_ref()?, leaders.files.as_ref()?);
         own.differences(leaders)
@@ -202,7 +226,7 @@ impl Passport {
 
     /// Encodes it.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        // Its parts are bounded.
+        // Its size is bounded.
         encoded(self).unwrap_or_default()
     }
 
@@ -224,22 +248,25 @@ impl Passport {
     }
 }
 
-/// Identifies a folder by its machine and its place there, so that copies differ. Never 0.
+/// Identifies a folder by its machine and its location there, so that copies differ. Never 0.
 fn folder_digest(folder: &Path) -> u64 {
     let mut digest = Sha256::new();
     digest.update(whoami::hostname().unwrap_or_default());
     let path = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     digest.update([0]);
     digest.update(path.as_os_str().as_encoded_bytes());
-    // Containers can have the same paths, and even the same host names.
+    // Containers can have identical paths, and even identical host names.
     #[cfg(unix)]
     if let Ok(about) = std::fs::metadata(&path) {
         use std::os::unix::fs::MetadataExt as _;
         digest.update(about.dev().to_le_bytes());
         digest.update(about.ino().to_le_bytes());
     }
-    let [a, b, c, d, e, f, g, h, ..] = <[u8; 32]>::from(digest.finalize());
-    u64::from_le_bytes([a, b, c, d, e, f, g, h]).max(1)
+    first_word(&digest.finalize().into()).max(1)
+}
+
+fn first_word(&[a, b, c, d, e, f, g, h, ..]: &[u8; 32]) -> u64 {
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
 impl KeyDigests {
@@ -264,6 +291,13 @@ impl KeyDigests {
         }
     }
 
+    /// A digest of these digests, for comparing all keys in one step. Never 0.
+    pub(in crate::uru) fn short(&self) -> u64 {
+        let mut digest = Sha256::new();
+        [self.gatekeeper, self.auth, self.game, self.droid].iter().for_each(|it| digest.update(it));
+        first_word(&digest.finalize().into()).max(1)
+    }
+
     /// The names of the keys that differ.
     fn differences(&self, other: &Self) -> Vec<String> {
         let pairs = [
@@ -277,7 +311,7 @@ impl KeyDigests {
     }
 }
 
-/// The digest of keys. They are random and long, so nobody can guess them from it.
+/// The digest of keys. Keys are long and random, so they cannot be guessed from it.
 fn digest(keys: &KeyRing) -> [u8; 32] {
     let mut digest = Sha256::new_with_prefix("worldwire keys of a shard\0");
     digest.update(keys.format(KeyFileFormat::Toml).as_bytes());
@@ -285,7 +319,7 @@ fn digest(keys: &KeyRing) -> [u8; 32] {
 }
 
 impl FileDigests {
-    /// The digests of files, given in the order of their paths.
+    /// The digests of files, which must be given in path order.
     pub(in crate::uru) fn of(files: impl IntoIterator<Item = (String, [u8; 32])>) -> Self {
         let (mut listed, mut all) = (Vec::new(), Sha256::new());
         for (path, digest) in files {
@@ -336,15 +370,15 @@ impl fmt::Display for FileDifferences {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, difference) in self.named.iter().take(MAX_NAMED).enumerate() {
             let (path, how) = match difference {
-                FileDifference::Missing { path } => (path, "missing at the node"),
-                FileDifference::Additional { path } => (path, "missing at the leader"),
+                FileDifference::Missing { path } => (path, "missing on the node"),
+                FileDifference::Additional { path } => (path, "missing on the leader"),
                 FileDifference::Changed { path } => (path, "different"),
             };
             let separator = if index == 0 { "" } else { ", " };
             write!(f, "{separator}{} ({how})", shown(path))?;
         }
         match (self.named.is_empty(), self.more) {
-            (true, _) => f.write_str("files that are not listed, because there are too many"),
+            (true, _) => f.write_str("unlisted files, because there are too many to list"),
             (false, 0) => Ok(()),
             (false, more) => write!(f, " and {more} more"),
         }
@@ -352,7 +386,7 @@ impl fmt::Display for FileDifferences {
 }
 
 impl Refusal {
-    /// The same, whatever the time.
+    /// The same refusal with its times zeroed.
     pub(super) fn without_times(self) -> Self {
         match self {
             Self::NameTaken { node, place, .. } => {
@@ -364,7 +398,7 @@ impl Refusal {
 
     /// Encodes it.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        // Its parts are bounded.
+        // Its size is bounded.
         encoded(self).unwrap_or_default()
     }
 
@@ -375,18 +409,18 @@ impl Refusal {
     }
 }
 
-/// Without control characters, because operators see what other processes send.
+/// Replaces control characters, because operators see text from other processes.
 fn shown(text: &str) -> impl fmt::Display {
     let most = text.floor_char_boundary(MAX_PLACE);
     text.get(..most).unwrap_or_default().replace(char::is_control, "?")
 }
 
-/// For the logs of both processes.
+/// Used in the logs of both processes.
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable => f.write_str(
-                "what the node shows cannot be read; run the same version of worldwire everywhere",
+                "the node's passport cannot be read; run the same version of worldwire everywhere",
             ),
             Self::Keys { keys } => {
                 let keys: Vec<_> = keys.iter().take(4).map(|key| shown(key).to_string()).collect();
@@ -404,7 +438,7 @@ impl fmt::Display for Refusal {
             ),
             Self::NameTaken { node, place, joined, heard } => write!(
                 f,
-                "another process with the name `{}` ({}) joined {joined} s ago, and was heard {}.{} s \
+                "another process named `{}` ({}) joined {joined} s ago and was last heard from {}.{} s \
                  ago; give each process its own name with `node` in [cluster]",
                 shown(node),
                 shown(place),
@@ -419,6 +453,12 @@ impl fmt::Display for Refusal {
                 shown(place)
             ),
             Self::Full => f.write_str("too many nodes have joined"),
+            Self::Excess => f.write_str("a process under this name has just sent too many items"),
+            Self::Port { own, leaders } => write!(
+                f,
+                "the node listens on port {own}, but the leader on port {leaders}; clients use one port \
+                 for all processes, so give all the same port with `listen`"
+            ),
         }
     }
 }
@@ -430,7 +470,7 @@ fn bounded(bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// Makes the passports of this process. Cheap to clone.
+/// Issues passports for this process. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(in crate::uru) struct PassportOffice {
     base: Passport,
@@ -438,17 +478,17 @@ pub(in crate::uru) struct PassportOffice {
 }
 
 impl PassportOffice {
-    /// Makes passports that begin with these parts, with digests of these files.
+    /// Issues passports based on `base`, with digests of these files.
     pub(in crate::uru) fn new(base: Passport, files: Option<Arc<AgeFiles>>) -> Self {
         Self { base, files }
     }
 
-    /// How often to look whether files have changed. `None` if there are none.
+    /// How often to check whether files have changed. `None` if there are no files.
     pub(super) fn look_every(&self) -> Option<Duration> {
         self.files.as_ref().map(|_| LOOK_EVERY)
     }
 
-    /// A passport with the files as they are now.
+    /// A passport with digests of the current files.
     pub(in crate::uru) async fn issue(&self) -> Passport {
         let files = match self.files.clone() {
             Some(files) => Some(blocking(move || files.digests()).await),
@@ -511,6 +551,8 @@ mod tests {
         let [own, other] = [&ring, &other].map(KeyDigests::of);
         assert_eq!(own.differences(&other), ["droid"]);
         assert!(own.differences(&own).is_empty());
+        assert_eq!(own.short(), KeyDigests::of(&ring).short());
+        assert_ne!(own.short(), other.short());
         let all = KeyDigests::of(&keys::generate(PrimeKind::Plain)).differences(&own);
         assert_eq!(all, ["gatekeeper", "auth", "game", "droid"]);
     }
@@ -521,9 +563,9 @@ mod tests {
         let differences = none.differences(&many).unwrap();
         assert_eq!((differences.named.len(), differences.more), (MAX_NAMED, 92));
         let text = differences.to_string();
-        assert!(text.starts_with("000 (missing at the node), 001 (missing"), "{text}");
-        assert!(text.ends_with("007 (missing at the node) and 92 more"), "{text}");
-        // Files that are not listed count as well.
+        assert!(text.starts_with("000 (missing on the node), 001 (missing"), "{text}");
+        assert!(text.ends_with("007 (missing on the node) and 92 more"), "{text}");
+        // Unlisted files are compared as well.
         let [most, more] = [MAX_FILES, MAX_FILES + 1].map(|count| files(count, 4));
         let unlisted = most.differences(&more).unwrap().to_string();
         assert!(unlisted.contains("too many"), "{unlisted}");

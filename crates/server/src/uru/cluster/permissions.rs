@@ -1,10 +1,14 @@
-//! What the processes of a cluster may do on the bus: the configuration of `nats-server`.
+//! The permissions of a cluster's processes on the bus: configuration for `nats-server`.
 
 use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
 
 use nkeys::{KeyPair, KeyPairType};
+use zeroize::Zeroizing;
 
-use super::bus::Subjects;
+use super::subjects::{NodeKind, Subjects};
+use crate::folder::write_secret;
 use crate::uru::config::{Role, is_name};
 
 /// A process that uses the bus.
@@ -14,36 +18,49 @@ pub struct BusUser {
     pub node: String,
     /// Its public nkey, which begins with `U`.
     pub key: String,
-    /// What it does. With [`Role::Vault`], it leads the cluster, or stands by.
+    /// Its roles. With [`Role::Vault`], it leads the cluster or is a standby.
     pub roles: Vec<Role>,
 }
 
-/// Why a configuration of the bus cannot be written.
+/// Why the bus configuration cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BusUserError {
     /// A name that cannot be part of a subject.
     #[error("a name must have 1 to 32 lowercase letters, digits and hyphens, not {0:?}")]
     Name(String),
-    /// Not the public key of a user.
+    /// A key that is not the public key of a user.
     #[error(
-        "not the public nkey of a user, which has 56 characters and begins with U: {0:?}; `nk -inkey FILE \
-        -pubout` prints it"
+        "not the public nkey of a user, which has 56 characters and begins with U: {0:?}; \
+        `worldwire uru cluster nats-key` prints it"
     )]
     Key(String),
-    /// A secret key. It is not repeated.
-    #[error("{0} has a secret key; give the public one, which `nk -inkey FILE -pubout` prints")]
+    /// A secret key. The error does not show it.
+    #[error(
+        "{0} has a secret key; give the public one, which `worldwire uru cluster nats-key` prints"
+    )]
     Secret(String),
-    /// Two processes with one key would have the permissions of both.
-    #[error("{0} and {1} have the same key; generate one for each with `nk -gen user`")]
+    /// A shared key. Both processes would have the permissions of both.
+    #[error(
+        "{0} and {1} have the same key; create one for each with `worldwire uru cluster nats-key`"
+    )]
     SameKey(String, String),
-    /// Two processes with one name.
+    /// A name used by two processes.
     #[error("{0} has several keys; give each process its own name")]
     SameName(String),
 }
 
-/// The section `authorization` of the configuration of `nats-server`, for the processes of a cluster:
-/// each may do what it needs, and nothing else.
+/// Creates a key with which a process logs in to the bus. Writes the secret key to a new file that
+/// only its owner can read, and returns the public key.
+pub fn new_bus_key(file: &Path) -> io::Result<String> {
+    let key = KeyPair::new_user();
+    let seed = Zeroizing::new(key.seed().map_err(io::Error::other)?);
+    write_secret(file, format!("{}\n", *seed).as_bytes())?;
+    Ok(key.public_key())
+}
+
+/// The `authorization` section of the `nats-server` configuration for the processes of a cluster.
+/// Each process may do what it needs and nothing else.
 pub fn nats_config(cluster: &str, users: &[BusUser]) -> Result<String, BusUserError> {
     if !is_name(cluster) {
         return Err(BusUserError::Name(cluster.to_owned()));
@@ -100,7 +117,7 @@ impl Permissions {
     fn of(cluster: &str, node: &str, roles: &[Role]) -> Self {
         let subjects = Subjects::of(cluster);
         // The permissions of a node. A standby is also a node.
-        let mut publish = vec![subjects.all_up()];
+        let mut publish = vec![subjects.all_up_from(NodeKind::of(roles), node)];
         let mut subscribe = vec![subjects.leader(), subjects.all_down_to(node)];
         if roles.contains(&Role::Vault) {
             publish.extend([subjects.leader(), subjects.all_down()]);
@@ -143,5 +160,24 @@ mod tests {
         let both = [user("a", &key), user("a", &other.public_key())];
         assert!(refused(&both).starts_with("a has several keys"));
         assert!(nats_config("My shard", &[]).is_err());
+    }
+
+    #[test]
+    fn a_new_key_is_private_and_can_be_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("bus.nk");
+        let public = new_bus_key(&file).unwrap();
+        assert!(nats_config("shard", &[user("a", &public)]).unwrap().contains(&public));
+        let seed = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(KeyPair::from_seed(seed.trim()).unwrap().public_key(), public);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+        let again = new_bus_key(&file).unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), seed, "it is not replaced");
     }
 }

@@ -1,4 +1,4 @@
-//! What nodes ask the leader for besides requests to its vault.
+//! What nodes request from the leader, besides requests to its vault.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,9 +8,9 @@ use worldwire_uru::types::Uuid;
 use crate::uru::vault::ask::{Wire, unknown, wire_struct, wire_variants};
 use crate::uru::vault::resume::Ticket;
 
-/// The kinds of requests to the vault that clients of nodes can make.
+/// The kinds of vault requests that clients of nodes can make.
 pub(super) const OF_CLIENTS: std::ops::Range<u16> = 1..100;
-/// The kinds of requests to the vault that ages of nodes can make.
+/// The kinds of vault requests that ages on nodes can make.
 pub(super) const OF_AGES: std::ops::Range<u16> = 100..130;
 /// The kind of [`EnterAge`].
 pub(in crate::uru) const ENTER_AGE: u16 = 1_000;
@@ -26,7 +26,7 @@ pub(in crate::uru) struct EnterAge {
     pub(in crate::uru) filename: String,
     /// The instance.
     pub(in crate::uru) instance: Uuid,
-    /// The address that the player will come from.
+    /// The address from which the player will connect.
     pub(in crate::uru) address: IpAddr,
     /// Whether the client needs an IPv4 address.
     pub(in crate::uru) needs_ipv4: bool,
@@ -36,10 +36,10 @@ wire_struct! {
     EnterAge { filename: String, instance: Uuid, address: IpAddr, needs_ipv4: bool }
 }
 
-/// Where an age is.
+/// Where to find an age.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::uru) struct EnteredAge {
-    /// The number to join it with.
+    /// The number used to join it.
     pub(in crate::uru) number: u32,
     /// The Age node.
     pub(in crate::uru) age: u32,
@@ -51,30 +51,31 @@ pub(in crate::uru) struct EnteredAge {
 
 wire_struct! { EnteredAge { number: u32, age: u32, ipv4: [u8; 4], host: String } }
 
-/// Lets a session's client resume it through any process with another ticket. The reply is empty.
+/// Lets the client of a session resume it later, through any process, with a new ticket. The reply
+/// is empty.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::uru) struct RenewTicket {
-    /// The ticket that the client has presented. It must be the session's latest one.
+    /// The ticket that the client has just presented. It must be the session's latest one.
     pub(in crate::uru) used: Option<Ticket>,
-    /// The ticket for the next time.
+    /// The next ticket.
     pub(in crate::uru) new: Option<Ticket>,
 }
 
 wire_struct! { RenewTicket { used: Option<Ticket>, new: Option<Ticket> } }
 
-/// Resumes the session that a client left in another process, as the session that asks. The reply
-/// is a [`Resumed`](crate::uru::vault::resume::Resumed), if there is such a session.
+/// Resumes the session that a client left in another process, as the requesting session. The reply
+/// is a [`Resumed`](crate::uru::vault::resume::Resumed), if such a session exists.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::uru) struct ResumeSession {
     /// The ticket that the client has presented.
     pub(in crate::uru) presented: Ticket,
-    /// The ticket for the next time.
+    /// The next ticket.
     pub(in crate::uru) new: Option<Ticket>,
 }
 
 wire_struct! { ResumeSession { presented: Ticket, new: Option<Ticket> } }
 
-/// What happens to a session's client.
+/// Something that happened to a session's client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ClientReport {
     /// It has logged in.
@@ -84,7 +85,7 @@ pub(crate) enum ClientReport {
         /// Its port.
         port: u32,
     },
-    /// Its connection is lost. The session waits for it.
+    /// It has lost its connection. The session waits for it.
     Lost,
     /// It has reconnected.
     Resumed {
@@ -93,7 +94,7 @@ pub(crate) enum ClientReport {
         /// Its port.
         port: u32,
     },
-    /// It has another player, or none.
+    /// It has switched to another player, or to none.
     PlayerChanged,
 }
 

@@ -1,12 +1,12 @@
-//! Messages to players in ages of other processes, such as private chat.
+//! Messages to players in ages on other processes, such as private chat.
 //!
 //! | subject | from, to | content |
 //! | --- | --- | --- |
 //! | `ww.NAME.1.player.ID` | the sender's process, the process with this player | [`Routed`] |
 //! | `ww.NAME.1.all` | an administrator's process, all processes with ages | [`Routed`] |
 //!
-//! A process subscribes to the subjects of the players in its ages, so no sender has to know where
-//! they are. Nothing is sent again: messages may be lost, but never arrive twice.
+//! A process subscribes to the subjects of the players in its ages, so senders need not know where
+//! players are. Nothing is resent: messages may be lost, but never arrive twice.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -20,17 +20,18 @@ use worldwire_net::LogLimiter;
 use worldwire_uru::age::Packet;
 use worldwire_uru::net_message::NetMessage;
 
-use super::bus::{Bus, Messages, Subjects};
+use super::bus::{Bus, BusMessage, Messages};
+use super::subjects::Subjects;
 
 /// The minor version of the format. A newer one can append fields.
 const MINOR: u8 = 0;
-/// The maximum length of a message. Longer ones are lost.
+/// The maximum length of a message. Longer ones are dropped.
 const MAX_MESSAGE: usize = 64 << 10;
-/// How many messages may wait for the bus, and how many for ages. Further ones are lost.
+/// The maximum number of messages waiting for the bus, and for ages. Further ones are dropped.
 const MAX_WAITING: usize = 1_024;
-/// How many senders to remember for each subject.
+/// The number of senders remembered per subject.
 const MAX_SENDERS: usize = 256;
-/// The shortest interval between log lines that clients can cause at will.
+/// The shortest interval between log lines that clients could trigger at will.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 
 record! {
@@ -40,7 +41,7 @@ record! {
         minor "minor": u8,
         /// The random number of the sender's process.
         process "process": u64,
-        /// Counts the messages of that process.
+        /// The number of the message, counted per process.
         number "number": u64,
         /// The encoded net message.
         message "message": Bytes32<'a, MAX_MESSAGE>,
@@ -58,7 +59,7 @@ impl<'a> Routed<'a> {
         Self::decode(&mut Reader::new(bytes), "routed message")
     }
 
-    /// The net message, for ages.
+    /// Decodes the net message, for delivery in ages.
     pub(super) fn packet(&self) -> Result<Packet> {
         let mut reader = Reader::new(&self.message);
         let message = NetMessage::decode(&mut reader, "message").map_err(Error::closed)?;
@@ -67,12 +68,12 @@ impl<'a> Routed<'a> {
     }
 }
 
-/// Distinguishes messages of other processes from repeated ones and from this process's own. There
-/// is one for each subject, on which the messages of each sender are in order.
+/// Lets through new messages from other processes, but not repeated ones or this process's own.
+/// There is one filter per subject, on which the messages of each sender arrive in order.
 #[derive(Debug)]
 struct Filter {
     own: u64,
-    /// Senders and the numbers of their last messages, the last sender last.
+    /// Senders and the numbers of their last messages, most recent sender last.
     senders: VecDeque<(u64, u64)>,
 }
 
@@ -96,10 +97,10 @@ impl Filter {
     }
 }
 
-/// A message that has arrived for a player, or for all.
+/// A message that has arrived, and the player it is for; `None` for all players.
 pub(in crate::uru) type Routing = (Option<u32>, Packet);
 
-/// The way to players in ages of other processes. Cheap to clone.
+/// Sends messages to players in ages on other processes. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(in crate::uru) struct Routes {
     outgoing: mpsc::Sender<Routing>,
@@ -108,14 +109,14 @@ pub(in crate::uru) struct Routes {
     bytes: Arc<Bytes>,
 }
 
-/// Bytes in messages to and from the bus.
+/// The number of bytes in messages to and from the bus.
 #[derive(Debug, Default)]
 struct Bytes {
     sent: AtomicU64,
     received: AtomicU64,
 }
 
-/// A player has come or gone.
+/// A player has arrived or left.
 #[derive(Debug)]
 enum Change {
     Here(u32),
@@ -123,8 +124,8 @@ enum Change {
 }
 
 impl Routes {
-    /// Starts to exchange messages. `process` is the random number of this process. Returns what
-    /// arrives, and the task, which ends when it is aborted.
+    /// Starts exchanging messages. `process` is the random number of this process. Returns the
+    /// arriving messages, and the task, which runs until it is aborted.
     pub(in crate::uru) fn start(
         bus: Arc<dyn Bus>,
         cluster: &str,
@@ -150,35 +151,35 @@ impl Routes {
         (Self { outgoing, changes, lost, bytes }, incoming, task)
     }
 
-    /// How many bytes were sent and received.
+    /// The number of bytes sent and received.
     pub(in crate::uru) fn bytes(&self) -> [u64; 2] {
         let Bytes { sent, received } = &*self.bytes;
         [sent, received].map(|count| count.load(Ordering::Relaxed))
     }
 
-    /// Sends a message to a player elsewhere, or to all players elsewhere.
+    /// Sends a message to one player or to all players on other processes.
     pub(in crate::uru) fn send(&self, to: Option<u32>, packet: &Packet) {
         let is_short = packet.bytes().len() <= MAX_MESSAGE;
         if (!is_short || self.outgoing.try_send((to, packet.clone())).is_err())
             && let Some(count) = self.lost.count()
         {
-            tracing::warn!(count, "messages to players in ages of other processes were lost");
+            tracing::warn!(count, "messages to players in ages on other processes were lost");
         }
     }
 
-    /// From now on, messages to this player arrive.
+    /// Starts receiving messages to this player.
     pub(in crate::uru) fn here(&self, player: u32) {
-        // This fails if the process ends.
+        // Fails if the process is ending.
         let _ = self.changes.send(Change::Here(player));
     }
 
-    /// From now on, messages to this player no longer arrive.
+    /// Stops receiving messages to this player.
     pub(in crate::uru) fn gone(&self, player: u32) {
         let _ = self.changes.send(Change::Gone(player));
     }
 }
 
-/// Sends what is for players elsewhere.
+/// Publishes messages to players on other processes.
 struct Publisher {
     bus: Arc<dyn Bus>,
     subjects: Subjects,
@@ -192,18 +193,18 @@ impl Publisher {
         while let Some((to, packet)) = waiting.recv().await {
             number += 1;
             let message = Bytes32::new(packet.bytes());
-            // Its length was checked.
+            // The length has already been checked.
             let routed = Routed { minor: MINOR, process: self.process, number, message };
             let Ok(message) = routed.to_bytes() else { continue };
             self.bytes.sent.fetch_add(message.len() as u64, Ordering::Relaxed);
             if !self.bus.publish(&self.subjects.players(to), message).await {
-                tracing::debug!(?to, "a message to players elsewhere was lost");
+                tracing::debug!(?to, "a message to players on other processes was lost");
             }
         }
     }
 }
 
-/// Receives what is for the players here.
+/// Receives messages to players on this process.
 struct Listener {
     bus: Arc<dyn Bus>,
     subjects: Subjects,
@@ -212,7 +213,7 @@ struct Listener {
     bytes: Arc<Bytes>,
 }
 
-/// Stops receiving when it is dropped.
+/// Stops receiving when dropped.
 struct Subscription(AbortHandle);
 
 impl Drop for Subscription {
@@ -236,7 +237,7 @@ async fn listen(listener: Listener, mut changed: mpsc::UnboundedReceiver<Change>
 }
 
 impl Listener {
-    /// Receives messages for a player, or for all, until the result is dropped.
+    /// Subscribes to messages for a player or for all players, until the result is dropped.
     async fn subscribe(&self, to: Option<u32>) -> Option<Subscription> {
         let messages = match self.bus.subscribe(&self.subjects.players(to)).await {
             Ok(messages) => messages,
@@ -258,26 +259,26 @@ async fn receive(
     arrived: mpsc::Sender<Routing>,
     count: Arc<Bytes>,
 ) {
-    while let Some(bytes) = messages.recv().await {
+    while let Some(BusMessage { body: bytes, .. }) = messages.recv().await {
         count.received.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let Ok(routed) = Routed::parse(&bytes) else { continue };
         if !filter.is_new(&routed) {
             continue;
         }
         match routed.packet() {
-            // Lost if there is no room.
+            // Dropped if the queue is full.
             Ok(packet) => drop(arrived.try_send((to, packet))),
             Err(error) => {
-                tracing::debug!(%error, "a message from an age of another process cannot be read");
+                tracing::debug!(%error, "cannot read a message from an age on another process");
             }
         }
     }
 }
 
-/// Decodes a message as a process that receives it does.
+/// Decodes a message the way a receiving process does.
 ///
 /// # Panics
-/// If what was decoded is encoded to something else.
+/// If a decoded message is encoded differently.
 #[cfg(feature = "fuzzing")]
 pub(super) fn fuzz(data: &[u8]) {
     let Ok(routed) = Routed::parse(data) else { return };
@@ -290,7 +291,7 @@ pub(super) fn fuzz(data: &[u8]) {
     }
 }
 
-/// Messages with and without a net message.
+/// Messages with and without an embedded net message.
 #[cfg(feature = "fuzzing")]
 pub(super) fn seeds() -> Vec<Vec<u8>> {
     let mut sampler = worldwire_core::Sampler::new(1);
@@ -366,7 +367,7 @@ mod tests {
         until(|| bus.listeners("ww.shard.1.all") == 2).await;
         here.here(5);
         there.here(6);
-        // Twice, as when the player changes ages.
+        // Called twice, as when the player moves between ages.
         there.here(6);
         let count = |player| bus.listeners(&format!("ww.shard.1.player.{player}"));
         until(|| count(5) == 1 && count(6) == 1).await;
@@ -374,12 +375,12 @@ mod tests {
         here.send(Some(5), &packet(1));
         here.send(Some(6), &packet(1));
         here.send(None, &packet(2));
-        // From different subscriptions, in any order.
+        // They come from different subscriptions, in any order.
         let mut heard = [abroad.recv().await.unwrap(), abroad.recv().await.unwrap()];
         heard.sort_by_key(|(to, _)| *to);
         assert_eq!(heard, [(None, packet(2)), (Some(6), packet(1))]);
         assert_eq!(there.bytes()[0], 0);
-        // Both receive two of the three messages that were sent, twice each.
+        // Each process receives two of the three messages sent, in two copies each.
         let [sent, _] = here.bytes();
         until(|| [&here, &there].iter().all(|it| it.bytes()[1] * 3 == sent * 4)).await;
 

@@ -1,7 +1,7 @@
 //! Nodes and leaders on an unreliable bus, in virtual time.
 //!
-//! Each seed is a different history: nodes open sessions, make requests and end sessions, while
-//! messages are lost, delayed and repeated, nodes and leaders are cut off or paused, and leaders
+//! Each seed produces a different history: nodes open and end sessions and make requests, while
+//! messages are lost, delayed and repeated, nodes and leaders are cut off or suspended, and leaders
 //! replace each other. `WORLDWIRE_CLUSTER_SEEDS=N` runs N seeds; a plain `cargo test` runs 200.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -11,39 +11,39 @@ use std::time::Duration;
 use worldwire_core::Sampler;
 use worldwire_uru::types::{NetError, Uuid};
 
-use super::bus::Subjects;
 use super::frames::{Head, decode_frame, encode_frame};
 use super::leader::machine::{GiveUpReason, LeaderEvent, LeaderMachine, RemoteSession};
 use super::link::machine::{LinkEvent, LinkMachine};
 use super::memory::{Delivery, Faults, MemoryBus};
+use super::subjects::{NodeKind, Subjects};
 use crate::uru::vault::Notice;
 
 const SEEDS: &str = "WORLDWIRE_CLUSTER_SEEDS";
 pub(super) const NODES: usize = 3;
 const MAX_LEADERS: u64 = 3;
 pub(super) const TICK: Duration = Duration::from_millis(10);
-/// How long there are faults, and how long there are none afterwards.
+/// The duration of the period with faults, and of the period without faults that follows.
 pub(super) const BAD: Duration = Duration::from_secs(8);
 pub(super) const GOOD: Duration = Duration::from_secs(10);
 
-/// What is wrong with the program under test.
+/// A bug in the program under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bug {
     None,
-    /// Frames are taken as they come.
+    /// Frames are accepted in order of arrival.
     NoSequence,
 }
 
-/// The data of the cluster, which survives its leaders.
+/// The cluster's data, which outlives its leaders.
 #[derive(Debug, Default)]
 struct Data {
-    /// The leader that can change it.
+    /// The epoch of the leader that may change the data.
     epoch: u64,
-    /// The requests that took effect.
+    /// The requests that have taken effect.
     done: HashSet<u64>,
 }
 
-/// A leader, with a vault whose requests take a while.
+/// A leader with a vault whose requests take some time.
 #[derive(Debug)]
 struct Leader {
     machine: LeaderMachine,
@@ -53,21 +53,21 @@ struct Leader {
     running: Vec<(Duration, RemoteSession, u64, u64)>,
 }
 
-/// A node, with clients.
+/// A node with clients.
 #[derive(Debug)]
 struct Node {
     machine: LinkMachine,
     sessions: BTreeMap<u64, Client>,
-    /// The requests without an outcome, with their sessions and global numbers.
+    /// The requests without an outcome, by number, with their sessions and global numbers.
     open: HashMap<u64, (u64, u64)>,
     ended: HashSet<u64>,
 }
 
-/// What a session has seen.
+/// What the client of a session has received.
 #[derive(Debug, Default)]
 struct Client {
     notices: u64,
-    /// The last one.
+    /// The last notice.
     last: Option<u32>,
 }
 
@@ -80,7 +80,7 @@ struct World {
     nodes: Vec<Node>,
     leaders: Vec<Leader>,
     data: Data,
-    /// The number of requests made, answered, and refused.
+    /// The numbers of requests made, answered and refused.
     made: u64,
     answered: u64,
     refused: u64,
@@ -89,7 +89,7 @@ struct World {
 
 pub(super) type Outcome = Result<(), String>;
 
-/// Fails unless a condition holds.
+/// Returns an error unless the condition holds.
 macro_rules! require {
     ($condition:expr, $($why:tt)+) => {
         if !$condition {
@@ -105,8 +105,12 @@ impl World {
         let mut bus = MemoryBus::new(sampler.bits(), faults(&mut sampler));
         let subjects = Subjects::of("sim");
         let nodes = (0..NODES).map(|index| {
-            let machine =
-                LinkMachine::new(subjects.clone(), &format!("node-{index}"), sampler.bits());
+            let machine = LinkMachine::new(
+                subjects.clone(),
+                NodeKind::FrontAndAge,
+                &format!("node-{index}"),
+                sampler.bits(),
+            );
             for subject in machine.subscriptions() {
                 bus.subscribe(index, subject);
             }
@@ -130,7 +134,7 @@ impl World {
         world
     }
 
-    /// Another process leads. The old one knows only that its lease is over.
+    /// Makes another process the leader. The old leader knows only that its lease has ended.
     fn new_leader(&mut self) {
         self.leaders.iter_mut().for_each(|old| old.machine.set_failing(true));
         self.data.epoch += 1;
@@ -154,14 +158,14 @@ impl World {
             }
             self.step()?;
         }
-        // All outcomes are known, and everything works.
+        // By now, all outcomes must be known, and everything must work.
         let before = (self.made, self.answered);
         for index in 0..NODES {
             let node = &mut self.nodes[index];
             require!(node.open.is_empty(), "node {index}: no outcome of {:?}", node.open);
             let member = node.machine.membership();
             let is_member = member.is_some_and(|(epoch, ..)| epoch == self.data.epoch);
-            require!(is_member, "node {index} is no member of the last epoch: {member:?}");
+            require!(is_member, "node {index} is not a member of the latest epoch: {member:?}");
             require!(
                 self.act(index, 0) && self.act(index, 3),
                 "node {index} cannot make a request"
@@ -179,7 +183,7 @@ impl World {
 
     fn step(&mut self) -> Outcome {
         for index in 0..NODES {
-            // The last requests have time to end.
+            // Leave enough time for the last requests to finish.
             let is_over = self.now > BAD + GOOD - Duration::from_secs(4);
             if !self.bus.is_paused(index, self.now) && !is_over && self.sampler.below(20) == 0 {
                 let choice = self.sampler.below(10);
@@ -189,7 +193,7 @@ impl World {
         self.exchange()
     }
 
-    /// A node's clients do something. Returns whether they could.
+    /// Lets a node's clients act. Returns whether they were able to.
     fn act(&mut self, index: usize, choice: u64) -> bool {
         let node = &mut self.nodes[index];
         let count = node.sessions.len() as u64;
@@ -208,7 +212,7 @@ impl World {
             }
             (_, Some(session)) => {
                 let id = self.made + 1;
-                // Some are longer than a frame.
+                // Some bodies are longer than a frame.
                 let length = if self.sampler.below(100) == 0 { 600 << 10 } else { 8 };
                 let mut body = vec![0; length];
                 body[..8].copy_from_slice(&id.to_le_bytes());
@@ -221,7 +225,7 @@ impl World {
         }
     }
 
-    /// Delivers messages, runs requests, and transmits, until nothing is left for now.
+    /// Delivers messages, runs requests, and transmits, until there is nothing left to do for now.
     fn exchange(&mut self) -> Outcome {
         while let Some(delivery) = self.bus.deliver(self.now) {
             self.deliver(delivery);
@@ -269,7 +273,7 @@ impl World {
                 node.machine.announced(self.now, &message);
             }
             Some(node) => node.machine.received(self.now, &message),
-            None => self.leaders[to - NODES].machine.received(self.now, &message),
+            None => self.leaders[to - NODES].machine.received(self.now, &subject, &message),
         }
     }
 
@@ -283,7 +287,7 @@ impl World {
                 LinkEvent::Ordered(order) => return Err(format!("{order:?}")),
                 LinkEvent::Failing(_) => {}
                 LinkEvent::Draining(_) | LinkEvent::Restored { .. } => {
-                    return Err(format!("nobody wants that: {event:?}"));
+                    return Err(format!("unexpected event: {event:?}"));
                 }
                 LinkEvent::Left(_) => {
                     require!(node.sessions.is_empty() && node.open.is_empty(), "{node:?}");
@@ -364,8 +368,7 @@ impl World {
         Ok(())
     }
 
-    /// Runs the requests whose time has come. Those of a leader that was replaced are never
-    /// answered.
+    /// Runs the requests that are due. Those of a leader that was replaced are never answered.
     fn run_requests(&mut self, index: usize) -> Outcome {
         let leader = &mut self.leaders[index];
         let (due, later) = std::mem::take(&mut leader.running)
@@ -394,7 +397,7 @@ impl World {
     }
 }
 
-/// Faults of all kinds, each in some of the histories.
+/// Chooses faults of all kinds, each of which occurs in some of the histories.
 pub(super) fn faults(sampler: &mut Sampler) -> Faults {
     let mut one_of = |values: [u64; 4]| values[usize::try_from(sampler.below(4)).unwrap()];
     let loss = one_of([0, 5, 50, 300]);
@@ -411,14 +414,14 @@ pub(super) fn faults(sampler: &mut Sampler) -> Faults {
         (0..count).map(fault).collect()
     };
     let [mut mute, mut deaf, paused] = [8, 8, 9].map(|seconds| some(Duration::from_secs(seconds)));
-    // Cut off in both directions.
+    // Periods in which an endpoint is cut off in both directions.
     let cut = some(Duration::from_secs(8));
     mute.extend(cut.clone());
     deaf.extend(cut);
     Faults { loss, duplication, delay, late, mute, deaf, paused }
 }
 
-/// When another process becomes the leader.
+/// The times at which another process becomes the leader.
 pub(super) fn leader_changes(sampler: &mut Sampler) -> Vec<Duration> {
     let mut changes = Vec::new();
     for _ in 1..MAX_LEADERS {
@@ -458,7 +461,7 @@ fn requests_and_notices_survive_a_bad_bus() {
     assert!(answered > made / 2 && refused > 0 && lost > 0 && repeated > 0);
 }
 
-/// The simulation notices what it is meant to notice.
+/// The simulation detects the bug that it is meant to detect.
 #[test]
 fn a_missing_check_of_sequence_numbers_is_noticed() {
     let failures: Vec<_> =

@@ -1,12 +1,12 @@
-//! How long the ages of a node may speak to clients.
+//! How long a node's ages may send to clients.
 //!
 //! The leader gives a node up 3.5 s after it *received* the last frame from it. The node stops 3 s
-//! after it *sent* the last frame that the leader has acknowledged, so it stops first, although
-//! their clocks are not compared. A node that was stopped notices when it continues that its time
-//! was over, even if it has already joined the leader again.
+//! after it *sent* the last frame that the leader has acknowledged. So the node stops first,
+//! although their clocks are never compared. A node that was suspended notices on resuming that its
+//! time has run out, even if it has already rejoined the leader.
 //!
-//! At debug level, each tenure is logged with a clock that all processes of a machine share, so that
-//! their logs together show that no two tenures of an age overlapped.
+//! At debug level, each tenure is logged with a clock shared by all processes on a machine, so
+//! their combined logs show that no two tenures of an age overlapped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,29 +17,29 @@ use tracing::debug;
 
 use crate::boot_clock::BootInstant;
 
-/// The time of a node.
+/// How long a node may run ages.
 #[derive(Debug)]
 pub(crate) struct NodeTime {
     start: BootInstant,
-    /// How long the machine had been running then.
+    /// The machine's uptime at `start`.
     uptime: Duration,
-    /// Its end, in nanoseconds since `start`.
+    /// When the time runs out, in nanoseconds since `start`.
     end: AtomicU64,
-    /// How many times it was over before it was extended.
+    /// How many times it had run out before it was extended.
     lapses: AtomicU64,
-    /// The end before the last lapse.
+    /// The value of `end` before the last lapse.
     lapsed: AtomicU64,
 }
 
 impl NodeTime {
-    /// A time that is over.
+    /// A time that has already run out.
     pub(super) fn new(start: BootInstant) -> Arc<Self> {
         let [end, lapses, lapsed] = Default::default();
         Arc::new(Self { start, uptime: uptime(), end, lapses, lapsed })
     }
 
-    /// Moves the end to this long after the start, unless it is later already. Only one task may
-    /// do this.
+    /// Moves the end to this long after the start, unless it is already later. Must be called from
+    /// only one task.
     pub(super) fn extend(&self, end: Duration) {
         let end = nanos(end);
         let before = self.end.load(Ordering::Acquire);
@@ -48,13 +48,13 @@ impl NodeTime {
         }
         if self.now() >= before {
             self.lapsed.store(before, Ordering::Release);
-            // Before the new end is stored, so that those who see it see this, too.
+            // Before the new end is stored, so that whoever reads it also sees the new count.
             self.lapses.fetch_add(1, Ordering::AcqRel);
         }
         self.end.store(end, Ordering::Release);
     }
 
-    /// The current number of lapses.
+    /// The number of lapses so far.
     pub(super) fn lapses(&self) -> u64 {
         self.lapses.load(Ordering::Acquire)
     }
@@ -63,20 +63,20 @@ impl NodeTime {
         nanos(self.start.elapsed())
     }
 
-    /// A time since the start, as nanoseconds since the machine was booted.
+    /// Converts a time since the start to nanoseconds since the machine booted.
     fn of_machine(&self, nanoseconds: u64) -> u64 {
         nanos(self.uptime).saturating_add(nanoseconds)
     }
 }
 
-/// How long the machine has been running, including the time for which it was suspended.
+/// The machine's uptime, including time spent suspended.
 #[cfg(target_os = "linux")]
 fn uptime() -> Duration {
     use nix::time::{ClockId, clock_gettime};
     clock_gettime(ClockId::CLOCK_BOOTTIME).map(Duration::from).unwrap_or_default()
 }
 
-/// Elsewhere, times since 1970 are logged instead.
+/// On other systems, times since 1970 are logged instead.
 #[cfg(not(target_os = "linux"))]
 fn uptime() -> Duration {
     use std::time::{SystemTime, UNIX_EPOCH};
@@ -87,18 +87,18 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The right of this process to run one age. It never comes back once it is over.
+/// The right of this process to run one age. Once it has ended, it never becomes valid again.
 #[derive(Debug)]
 pub(crate) struct Tenure {
     /// The number of the age.
     pub(in crate::uru) number: u32,
     /// The number of the placement that gave the age to this process. Later placements have higher
-    /// ones.
+    /// numbers.
     pub(in crate::uru) fence: u64,
     time: Arc<NodeTime>,
     /// The number of lapses when the leader gave the age to this process.
     lapses: u64,
-    /// When it was revoked, in nanoseconds since the node's start; 0 if it was not.
+    /// When the tenure was revoked, in nanoseconds since the node's start; 0 if it was not.
     revoked: AtomicU64,
 }
 
@@ -108,18 +108,18 @@ impl Tenure {
         Arc::new(Self { number, fence, time, lapses, revoked: AtomicU64::default() })
     }
 
-    /// Whether the age must send nothing more to clients.
+    /// Whether the age must no longer send anything to clients.
     pub(in crate::uru) fn is_over(&self) -> bool {
         self.over_since().is_some()
     }
 
-    /// Logs that this process runs the age from now on.
+    /// Logs that this process starts running the age.
     pub(in crate::uru) fn log_start(&self) {
         let (number, fence, at) = (self.number, self.fence, self.time.of_machine(self.time.now()));
         debug!(number, fence, at, "owns");
     }
 
-    /// Logs since when this process must not run the age any more.
+    /// Logs the time after which this process must no longer run the age.
     pub(in crate::uru) fn log_end(&self) {
         let Some(since) = self.over_since() else { return };
         let (number, fence, at) = (self.number, self.fence, self.time.of_machine(since));
@@ -127,35 +127,35 @@ impl Tenure {
         debug!(number, fence, at, ?late, "over");
     }
 
-    /// Logs when the age last said something to a client whose connection has ended.
+    /// Logs when the age last sent anything to a client whose connection has ended.
     pub(in crate::uru) fn log_last_word(&self, player: u32, said: Instant) {
         let said = self.time.now().saturating_sub(nanos(said.elapsed()));
         let (number, fence, at) = (self.number, self.fence, self.time.of_machine(said));
         debug!(number, fence, at, player, "said");
     }
 
-    /// How long it has been over.
+    /// How long ago it ended.
     pub(in crate::uru) fn late(&self) -> Duration {
         let since = self.over_since().unwrap_or(u64::MAX);
         Duration::from_nanos(self.time.now().saturating_sub(since))
     }
 
-    /// When a timer must end to notice that it is over, unless it is extended.
+    /// When to check again whether it has ended: the current end, which may be extended.
     pub(in crate::uru) fn end(&self) -> Instant {
         let end = Duration::from_nanos(self.time.end.load(Ordering::Acquire));
         (self.time.start + end).timer()
     }
 
-    /// Ends it.
+    /// Revokes it.
     pub(in crate::uru) fn revoke(&self) {
         let now = self.time.now().max(1);
-        // Fails if it was revoked before.
+        // Fails if it has already been revoked.
         let _ = self.revoked.compare_exchange(0, now, Ordering::AcqRel, Ordering::Relaxed);
     }
 
     /// When it ended, in nanoseconds since the node's start.
     fn over_since(&self) -> Option<u64> {
-        // The end is read before the lapses: see `extend`.
+        // `end` must be read before the number of lapses: see `extend`.
         let end = self.time.end.load(Ordering::Acquire);
         let revoked = Some(self.revoked.load(Ordering::Acquire)).filter(|revoked| *revoked != 0);
         let lapsed = match self.time.lapses() == self.lapses {
@@ -193,14 +193,14 @@ mod tests {
             assert!(!tenure.is_over());
             time.extend(second * SECOND);
         }
-        // An earlier end changes nothing.
+        // An earlier end has no effect.
         time.extend(SECOND);
         assert!(!tenure.is_over());
         advance(tenure.end() - Instant::now()).await;
         assert!(tenure.is_over());
     }
 
-    /// As after the process was suspended, when nothing has checked in the meantime.
+    /// The process was suspended, and nothing checked the time in the meantime.
     #[tokio::test(start_paused = true)]
     async fn a_tenure_does_not_come_back() {
         let time = NodeTime::new(BootInstant::now());
@@ -211,7 +211,7 @@ mod tests {
         assert!(tenure.is_over());
         assert_eq!(tenure.late(), 59 * SECOND);
         assert!(!Tenure::of(7, 2, &time).is_over());
-        // What was given before the lapse is over, even if it is only used now.
+        // A tenure granted before the lapse is over, even if it is first used afterwards.
         assert!(Tenure::new(8, 1, Arc::clone(&time), 1).is_over());
     }
 

@@ -10,7 +10,9 @@ use super::ShardConfig;
 use crate::config::{ConfigError, ServerConfig as _, toml_value};
 
 /// The shared settings and sections. All others concern one process or only the leader.
-const COMMON: [&str; 6] = ["encryption", "build", "any_build", "auth", "game", "games"];
+const COMMON: [&str; 7] = ["encryption", "build", "any_build", "welcome", "auth", "game", "games"];
+/// Those among them that operators change while the shard runs. Standbys follow such changes.
+const LIVE: [&str; 2] = ["welcome", "auth.restricted"];
 /// The maximum number of differences to describe.
 const MAX_SHOWN: usize = 8;
 
@@ -50,6 +52,11 @@ impl Settings {
     /// The current settings.
     pub(in crate::uru) fn current(&self) -> Arc<ShardConfig> {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes settings.
+    pub(in crate::uru) fn change(&self, change: impl FnOnce(&mut ShardConfig)) {
+        change(Arc::make_mut(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner)));
     }
 
     /// Takes over a leader's settings. Existing connections and ages keep the old settings.
@@ -108,6 +115,12 @@ impl Differences {
         self.0.is_empty()
     }
 
+    /// Those that will still differ when this process takes over from the leader.
+    pub(in crate::uru) fn lasting(self) -> Self {
+        let is_lasting = |it: &Difference| !LIVE.contains(&&*it.name);
+        Self(self.0.into_iter().filter(is_lasting).collect())
+    }
+
     fn replace(&mut self, name: String, own: &mut Json, leaders: Json) {
         if *own != leaders {
             let (here, there) = (toml_value(own), toml_value(&leaders));
@@ -122,7 +135,7 @@ impl fmt::Display for Differences {
         for (index, Difference { name, here, leaders }) in self.0.iter().take(MAX_SHOWN).enumerate()
         {
             let separator = if index == 0 { "" } else { "; " };
-            write!(f, "{separator}{name} = {leaders} at the leader, {here} here")?;
+            write!(f, "{separator}{name} = {leaders} on the leader, {here} here")?;
         }
         match self.0.len().saturating_sub(MAX_SHOWN) {
             0 => Ok(()),
@@ -149,20 +162,28 @@ mod tests {
         let taken = settings.take(&leaders).unwrap();
         assert_eq!(
             taken.to_string(),
-            "auth.caps = \"never\" at the leader, \"compatible\" here; \
-             auth.reconnect_seconds = 4 at the leader, 30 here; build = 7 at the leader, 918 here; \
-             encryption = \"openuru_plain\" at the leader, \"auto\" here; \
-             game.console_commands = [\"a.b\"] at the leader, [] here; \
-             games.heek = true at the leader, false here"
+            "auth.caps = \"never\" on the leader, \"compatible\" here; \
+             auth.reconnect_seconds = 4 on the leader, 30 here; build = 7 on the leader, 918 here; \
+             encryption = \"openuru_plain\" on the leader, \"auto\" here; \
+             game.console_commands = [\"a.b\"] on the leader, [] here; \
+             games.heek = true on the leader, false here; \
+             welcome = \"x\" on the leader, \"Welcome to this shard.\" here"
         );
+        assert!(!taken.lasting().to_string().contains("welcome"));
         let now = settings.current();
         assert_eq!((now.build, now.encryption()), (7, Encryption::OpenUruPlain));
         assert_eq!((now.patience().as_secs(), now.games.heek), (4, true));
         // The settings that concern one process are not changed.
         let default = ShardConfig::default();
-        assert_eq!((&now.welcome, &now.limits), (&default.welcome, &default.limits));
+        assert_eq!(now.limits, default.limits);
         assert_eq!(now.cluster.node, "a");
         assert!(settings.take(&leaders).unwrap().is_empty());
+        // What an operator changes here as well.
+        let leader = Settings::new(ShardConfig::parse("build = 7").unwrap());
+        leader.change(|config| config.auth.restricted = true);
+        let changed = settings.take(&leader.current().common()).unwrap();
+        assert!(changed.to_string().contains("auth.restricted = true on the leader, false here"));
+        assert!(settings.current().auth.restricted);
     }
 
     #[test]

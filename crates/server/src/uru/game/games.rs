@@ -298,10 +298,7 @@ impl Games {
             let open = templates(self.0.tables().games.values());
             let removed = self.0.vault().clean_up_markers(open).await;
             if removed > 0 {
-                tracing::info!(
-                    removed,
-                    "removed marker games that have belonged to nobody for a day"
-                );
+                tracing::info!(removed, "removed marker games that have had no owner for a day");
             }
             sleep(CLEAN_UP_EVERY).await;
         }

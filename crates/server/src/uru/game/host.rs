@@ -314,7 +314,7 @@ impl Host {
         };
         if let Err(error) = taken {
             let name = &self.place.name;
-            tracing::warn!(name, %error, "cannot use a changed state of an age");
+            tracing::warn!(name, %error, "cannot apply a change to an age's state");
         }
     }
 

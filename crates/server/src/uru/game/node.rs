@@ -21,8 +21,8 @@ use crate::uru::vault::age_states::{AgeRecord, Owner, PlayerIdentity};
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The number of checks after which every age is reported again.
 const REPORT_EVERY: u32 = 10;
-/// The number of checks after which the leader is told again which marker games run here. This must
-/// take much less time than the day after which the leader removes unused games.
+/// The number of checks after which the leader is told again which marker games run here. The leader
+/// removes games that have been unused for a day, so this interval must be much shorter.
 const KEEP_EVERY: u32 = 600;
 /// How long to remember ended tenures. Later orders for the same ages have other fences.
 const REMEMBER: Duration = Duration::from_secs(60);

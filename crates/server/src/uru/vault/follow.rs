@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::time::Instant;
 use worldwire_uru::types::Uuid;
 
@@ -24,7 +25,24 @@ pub(crate) struct VaultCopy {
     state: VaultState,
     clock: Box<dyn Fn() -> u32 + Send>,
     missed: Missed,
-    identity: Arc<AtomicU64>,
+    followed: Arc<Followed>,
+}
+
+/// What a process that follows a vault needs to know about it.
+#[derive(Debug, Default)]
+pub(in crate::uru) struct Followed {
+    shard: AtomicU64,
+    keys: AtomicU64,
+    live: watch::Sender<LiveSettings>,
+}
+
+/// The settings that operators change while a shard runs, as the active process last stored them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::uru) struct LiveSettings {
+    /// Whether the shard is closed to players.
+    pub(in crate::uru) restricted: Option<bool>,
+    /// The welcome message.
+    pub(in crate::uru) welcome: Option<String>,
 }
 
 impl fmt::Debug for VaultCopy {
@@ -38,12 +56,44 @@ impl VaultCopy {
     pub(crate) fn new(key: ServerKey, config: VaultConfig, environment: Environment) -> Self {
         let Environment { clock, random } = environment;
         let state = VaultState::new(config, key, random);
-        Self { state, clock, missed: Missed::default(), identity: Arc::default() }
+        Self { state, clock, missed: Missed::default(), followed: Arc::default() }
     }
 
-    /// The shard's random number, as last read; 0 until the shard has one.
-    pub(in crate::uru) fn identity(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.identity)
+    /// What is known about the vault as of the last read.
+    pub(in crate::uru) fn followed(&self) -> Arc<Followed> {
+        Arc::clone(&self.followed)
+    }
+
+    /// Sets whether only staff may log in once this process serves the vault.
+    pub(in crate::uru) fn set_restricted(&mut self, restricted: bool) {
+        self.state.set_restricted(restricted);
+    }
+}
+
+impl Followed {
+    /// The shard's random number; 0 until it has one.
+    pub(in crate::uru) fn shard(&self) -> u64 {
+        self.shard.load(Ordering::Relaxed)
+    }
+
+    /// Whether the shard was last served with keys other than those with this digest.
+    pub(in crate::uru) fn has_other_keys(&self, digest: u64) -> bool {
+        ![0, digest].contains(&self.keys.load(Ordering::Relaxed))
+    }
+
+    /// The settings that operators change.
+    pub(in crate::uru) fn live(&self) -> watch::Receiver<LiveSettings> {
+        self.live.subscribe()
+    }
+
+    fn take(&self, state: &VaultState) {
+        self.shard.store(state.shard_id(), Ordering::Relaxed);
+        self.keys.store(state.keys(), Ordering::Relaxed);
+        self.live.send_if_modified(|live| {
+            let is_news = live != state.live();
+            live.clone_from(state.live());
+            is_news
+        });
     }
 }
 
@@ -52,14 +102,14 @@ impl Copied for VaultCopy {
 
     async fn load(&mut self, store: &dyn Store) -> Result<(), VaultError> {
         load_rows(store, &mut self.state).await?;
-        self.identity.store(self.state.shard_id(), Ordering::Relaxed);
+        self.followed.take(&self.state);
         Ok(())
     }
 
     fn follow(&mut self, changes: &Changes) -> Result<(), VaultError> {
         self.missed.add(changes, self.state.graph(), Instant::now());
         self.state.follow(changes)?;
-        self.identity.store(self.state.shard_id(), Ordering::Relaxed);
+        self.followed.take(&self.state);
         Ok(())
     }
 
@@ -76,7 +126,7 @@ impl Copied for VaultCopy {
 }
 
 impl Vault {
-    /// Serves a vault that this process has taken over.
+    /// Starts serving a vault that this process has taken over.
     pub(crate) async fn lead(led: Led<VaultCopy>) -> Result<Self, VaultError> {
         let Led { store, copy, position, last_epoch, lease, is_clean } = led;
         let VaultCopy { mut state, clock, missed, .. } = copy;
@@ -94,15 +144,15 @@ impl Vault {
     }
 }
 
-/// Notices about recent changes. Those about the last changes may not have reached the clients of a
-/// process that failed.
+/// Notices about recent changes. The most recent ones may not have reached the clients of a process
+/// that failed.
 #[derive(Debug, Default)]
 struct Missed(BTreeMap<Key, (Instant, Notice)>);
 
 impl Missed {
-    /// How long a client may take to notice that a connection is lost.
+    /// How long a client may take to notice that its connection is lost.
     const WINDOW: Duration = Duration::from_secs(60);
-    /// The maximum number of notices. If there are more, the oldest ones are forgotten.
+    /// The maximum number of notices. Beyond it, the oldest ones are discarded.
     const MAX: usize = 512;
 
     /// Adds the notices for changes that are not in the graph yet. Only the latest notice about
@@ -133,7 +183,7 @@ impl Missed {
         }
     }
 
-    /// The notices, in the order of the changes.
+    /// The notices, in the order in which the changes were made.
     fn into_notices(self) -> Vec<Notice> {
         let mut notices: Vec<_> = self.0.into_values().collect();
         notices.sort_by_key(|(then, _)| *then);

@@ -98,6 +98,7 @@ pub(crate) use age_states::AgeNode;
 pub(crate) use content::{decode, encode as encode_node, folder};
 pub(crate) use dump::{AccountLine, Password, PlayerLine, digest, fields_of, uuid_of};
 pub(crate) use follow::VaultCopy;
+pub(in crate::uru) use follow::{Followed, LiveSettings};
 pub(crate) use markers::is_marker_node;
 pub(crate) use players::{NAME_RULE, is_player_name};
 pub(in crate::uru) use requests::named_player;

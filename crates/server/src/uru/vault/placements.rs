@@ -35,10 +35,19 @@ pub(in crate::uru) struct Placement {
     pub(in crate::uru) instance: Uuid,
     /// The age's filename.
     pub(in crate::uru) filename: String,
+    /// The digest that identifies the folder of the process. 0: unknown.
+    pub(in crate::uru) folder: u64,
 }
 
 wire_struct! {
-    Placement { fence: u64, node: String, process: u64, instance: Uuid, filename: String }
+    Placement {
+        fence: u64,
+        node: String,
+        process: u64,
+        instance: Uuid,
+        filename: String,
+        folder: u64,
+    }
 }
 
 impl Placement {
@@ -55,6 +64,8 @@ pub(in crate::uru) struct Candidate {
     pub(in crate::uru) node: String,
     /// The number of the node's process.
     pub(in crate::uru) process: u64,
+    /// The digest that identifies its folder.
+    pub(in crate::uru) folder: u64,
 }
 
 /// An age that a session may join, and the place where it runs.
@@ -148,7 +159,10 @@ impl VaultState {
     /// Loads the placements that an earlier process stored.
     pub(in crate::uru::vault) fn load_placements(&mut self, rows: Vec<PlacementRow>) {
         for PlacementRow { number, data } in rows {
-            match decoded::<Placement>(&data) {
+            // Rows of earlier versions do not have the folder.
+            let placement = decoded::<Placement>(&data)
+                .or_else(|error| decoded(&[&*data, &[0; 8]].concat()).map_err(|_| error));
+            match placement {
                 Ok(placement) => self.load_placement(number, placement),
                 Err(error) => {
                     tracing::warn!(number, %error, "the placement of an age cannot be read");
@@ -181,11 +195,11 @@ impl VaultState {
             (Some(known), _) => Some(known),
             (None, candidate) if is_here(found, candidate.is_none()) => None,
             (None, None) => None,
-            (None, Some(Candidate { node, process })) => {
+            (None, Some(Candidate { node, process, folder })) => {
                 let (number, fence) = self.make_number(found.age)?;
-                let (node, process) = (node.clone(), *process);
+                let (node, process, folder) = (node.clone(), *process, *folder);
                 let filename = filename.to_owned();
-                let placement = Placement { fence, node, process, instance, filename };
+                let placement = Placement { fence, node, process, instance, filename, folder };
                 self.put_placement(number, Some(placement.clone()));
                 Some((number, placement))
             }
@@ -259,7 +273,7 @@ mod tests {
     }
 
     fn node(process: u64) -> Candidate {
-        Candidate { node: "a".to_owned(), process }
+        Candidate { node: "a".to_owned(), process, folder: 7 }
     }
 
     /// The placement of a temporary age that does not run in this process.
@@ -359,6 +373,7 @@ mod tests {
                 process: 1,
                 instance,
                 filename: "city".to_owned(),
+                folder: 0,
             });
             state.put_placement(age, placement);
             let save = save(number, fence);
@@ -370,5 +385,27 @@ mod tests {
         assert!(!try_save(age, 1, Some(2)), "an earlier placement");
         assert!(!try_save(age, 0, Some(2)), "the process with the vault, after the age moved");
         assert!(!try_save(age + 1, 2, Some(2)), "another age");
+    }
+
+    #[test]
+    fn placements_of_earlier_versions_can_be_read() {
+        let placement = Placement {
+            fence: 7,
+            node: "a".to_owned(),
+            process: 11,
+            instance: Uuid([7; 16]),
+            filename: "city".to_owned(),
+            folder: 0,
+        };
+        let PlacementRow { number, mut data } = placement.row(10_100).unwrap();
+        data.truncate(data.len() - size_of::<u64>());
+        let mut state = shard();
+        state.settle();
+        state.load_placements(vec![PlacementRow { number, data: data.clone() }]);
+        assert_eq!(state.placements().get(&number), Some(&placement));
+        // But not half of one.
+        data.truncate(data.len() - 1);
+        state.load_placements(vec![PlacementRow { number: 10_101, data }]);
+        assert!(!state.placements().contains_key(&10_101));
     }
 }

@@ -11,7 +11,7 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 use super::config::OnDuplicate;
 use super::content::{Facts, decode};
 use super::session::{ConnectionId, Outcome, Session, Stop};
-use super::steps::VaultState;
+use super::steps::{RESTRICTED, VaultState};
 use super::tables::players::{Player, PlayerSummary};
 use super::trees::text;
 
@@ -161,6 +161,7 @@ impl VaultState {
         let others = others.filter(|(_, session)| !session.account.is_zero());
         let others = others.map(|(id, session)| (*id, session.account, session.player)).collect();
         let kicked = self.kick_all(others, NetError::RemoteShutdown)?;
+        self.tell_standbys(RESTRICTED, &restricted.to_string());
         self.set_restricted(restricted);
         Ok(kicked)
     }

@@ -63,7 +63,7 @@ pub(super) async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), F
             }
             None => None,
         };
-        introduce(&shard, arguments, common)?;
+        introduce(&shard, arguments, common);
         let handover = shard.handover();
         let served = shard.serve(signal.clone()).await;
         if handover.is_requested() {
@@ -153,7 +153,7 @@ fn changes(arguments: &ServeUru) -> Result<impl FnOnce(&mut ShardConfig) + use<>
 
 /// Prints the shard's addresses and, on the first start, what to do next. The lines for a server.ini
 /// are printed on the first start, and on later ones if a file or another program receives them.
-fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(), Failure> {
+fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) {
     let folder = shown(&arguments.folder);
     if shard.is_new() && !common.quiet {
         say(format_args!(
@@ -163,7 +163,10 @@ fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(),
         ));
     }
     if shard.is_new() || !stdout().is_terminal() {
-        print(&shard.server_ini())?;
+        // Players can still connect, so this is not a reason to stop.
+        if print(&shard.server_ini()).is_err() {
+            complain("standard output", "cannot write the lines for server.ini");
+        }
     }
     if shard.had_no_config() {
         complain(&folder, &rewritten("shard.toml", "a shard"));
@@ -220,5 +223,4 @@ fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(),
         }
         say("worldwire: Ctrl-C stops the shard");
     }
-    Ok(())
 }

@@ -6,13 +6,13 @@ use serde_json::Value as Json;
 use worldwire_core::listed;
 use worldwire_server::uru::admin::Request;
 use worldwire_server::uru::config::Role;
-use worldwire_server::uru::{BusUser, nats_config};
+use worldwire_server::uru::{BusUser, nats_config, new_bus_key};
 
 use super::account::ask;
 use super::online::since;
 use crate::cli::{Common, NodeKey, UruCluster};
 use crate::command::administration::{print_lines, text};
-use crate::output::{Failure, counted, print, write_all};
+use crate::output::{Failure, counted, print, reason, write_all};
 
 pub(crate) fn run(command: &UruCluster, common: &Common) -> Result<(), Failure> {
     match command {
@@ -47,6 +47,11 @@ pub(crate) fn run(command: &UruCluster, common: &Common) -> Result<(), Failure> 
                 ),
             );
             if shard.json { print_lines(&standbys) } else { Ok(()) }
+        }
+        UruCluster::NatsKey { file } => {
+            let public = new_bus_key(file)
+                .map_err(|error| Failure::Run(format!("{}: {}", file.display(), reason(&error))))?;
+            print(&format!("{public}\n"))
         }
         UruCluster::NatsConfig { name, leader, front, age, target } => {
             let mut users = Vec::new();

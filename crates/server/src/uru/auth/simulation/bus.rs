@@ -10,12 +10,12 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 use worldwire_core::Sampler;
 
-use crate::uru::cluster::{Bus, BusError};
+use crate::uru::cluster::{Bus, BusError, BusMessage, matches};
 
 type Pending<'b, T> = Pin<Box<dyn Future<Output = T> + Send + 'b>>;
 
 /// An endpoint, a subject, and the destination of its messages.
-type Subscriber = (usize, String, mpsc::Sender<Vec<u8>>);
+type Subscriber = (usize, String, mpsc::Sender<BusMessage>);
 
 /// A bus that loses and delays messages.
 #[derive(Debug)]
@@ -70,9 +70,10 @@ impl Bus for End {
     fn publish<'b>(&'b self, subject: &'b str, message: Vec<u8>) -> Pending<'b, bool> {
         let hub = &self.0;
         let (cut, mut sampler) = (hub.cut.lock().unwrap(), hub.sampler.lock().unwrap());
-        for (to, wanted, queue) in &*hub.subscribers.lock().unwrap() {
+        let message = BusMessage { subject: subject.to_owned(), body: message };
+        for (to, pattern, queue) in &*hub.subscribers.lock().unwrap() {
             let is_lost = sampler.below(1_000) < hub.loss.load(Ordering::Relaxed);
-            if wanted != subject || is_lost || cut.contains(&self.1) || cut.contains(to) {
+            if !matches(pattern, subject) || is_lost || cut.contains(&self.1) || cut.contains(to) {
                 continue;
             }
             let delay = Duration::from_micros(sampler.below(5_000));
@@ -92,7 +93,7 @@ impl Bus for End {
     fn subscribe<'b>(
         &'b self,
         subject: &'b str,
-    ) -> Pending<'b, Result<mpsc::Receiver<Vec<u8>>, BusError>> {
+    ) -> Pending<'b, Result<mpsc::Receiver<BusMessage>, BusError>> {
         let (queue, messages) = mpsc::channel(4_096);
         self.0.subscribers.lock().unwrap().push((self.1, subject.to_owned(), queue));
         Box::pin(async { Ok(messages) })

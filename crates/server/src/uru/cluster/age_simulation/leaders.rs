@@ -6,24 +6,24 @@ use worldwire_uru::types::NetError;
 
 use super::players::{BACK_OFF, Player};
 use super::{Bug, Outcome, World};
-use crate::uru::cluster::bus::Subjects;
 use crate::uru::cluster::leader::machine::{LeaderEvent, LeaderMachine, RemoteSession};
 use crate::uru::cluster::leader::scheduler::{Scheduler, Task};
 use crate::uru::cluster::simulation::{NODES, require, time};
+use crate::uru::cluster::subjects::Subjects;
 use crate::uru::vault::age_states::Owner;
 
-/// How long a leader goes without renewing its lease before another one takes over.
+/// How long a leader must fail to renew its lease before another one takes over.
 pub(super) const LEASE: Duration = Duration::from_millis(1_500);
 
-/// A leader that has the vault while its epoch is the latest.
+/// A leader, which controls the vault while its epoch is the latest.
 #[derive(Debug)]
 pub(super) struct Leader {
     pub(super) machine: LeaderMachine,
     pub(super) scheduler: Scheduler,
     epoch: u64,
-    /// When it stops serving nodes, because it could not renew its lease.
+    /// When it stops serving nodes because it could not renew its lease.
     pub(super) silent_at: Duration,
-    /// Saves that the vault has not done yet.
+    /// Saves that the vault has not yet carried out.
     saves: Vec<Save>,
 }
 
@@ -38,13 +38,13 @@ struct Save {
 }
 
 impl World {
-    /// Another process leads. The old one serves nodes for as long as it may.
+    /// Makes another process the leader. The old leader serves nodes for as long as it may.
     pub(super) fn new_leader(&mut self) {
         self.epoch += 1;
         let silent_at = (self.now + self.hold.max(Duration::from_secs(1))).saturating_sub(LEASE);
         for old in &mut self.leaders {
             old.silent_at = old.silent_at.min(silent_at);
-            // Its lease is over.
+            // Its lease has ended.
             old.machine.set_failing(true);
         }
         let machine = LeaderMachine::new(Subjects::of("sim"), self.epoch, self.now);
@@ -53,7 +53,7 @@ impl World {
         let (epoch, silent_at) = (self.epoch, Duration::MAX);
         let saves = Vec::new();
         self.leaders.push(Leader { machine, scheduler, epoch, silent_at, saves });
-        // Sessions have ended.
+        // Sessions have ended with the old leader.
         let at = self.now + BACK_OFF;
         for player in &mut self.players {
             if matches!(player, Player::Asking { .. }) {
@@ -67,8 +67,8 @@ impl World {
             let leader = &mut self.leaders[index];
             let (scheduler, now) = (&mut leader.scheduler, self.now);
             match event {
-                LeaderEvent::Joined { node, incarnation, process } => {
-                    scheduler.joined(now, node, incarnation, process);
+                LeaderEvent::Joined { node, incarnation, process, folder } => {
+                    scheduler.joined(now, node, incarnation, (process, folder));
                 }
                 LeaderEvent::Left { incarnation, heard, reason, .. } => {
                     scheduler.left(heard, incarnation, reason.has_no_ages());
@@ -77,7 +77,7 @@ impl World {
                     scheduler.reported(now, incarnation, report);
                 }
                 LeaderEvent::Requested { from, number, body, .. } => {
-                    // Some wait for a long time.
+                    // Some saves are delayed for a long time.
                     let is_late = self.sampler.below(20) == 0;
                     let most = Duration::from_millis(if is_late { 6_000 } else { 40 });
                     leader.saves.push(Save {
@@ -94,7 +94,7 @@ impl World {
         Ok(())
     }
 
-    /// Saves what ages asked for.
+    /// Carries out the saves that ages requested.
     pub(super) fn run_saves(&mut self, index: usize) -> Outcome {
         let leader = &mut self.leaders[index];
         let leads = leader.epoch == self.epoch;
@@ -103,7 +103,7 @@ impl World {
         leader.saves = later;
         for Save { from, request, number, fence, .. } in due {
             let last = self.fences[&number];
-            // With the bug, as if it had the latest one.
+            // With the bug, the save always uses the latest fence.
             let given = if self.bug == Bug::NoFence { last } else { fence };
             let is_saved = leads && self.vault.save(Owner { number, fence: given });
             require!(!is_saved || fence == last, "{fence} saved age {number} after {last}");
@@ -125,7 +125,7 @@ impl World {
                     leader.machine.order(incarnation, &order);
                 }
                 Task::Answer { request, outcome } => self.answered(index, request, outcome),
-                // Otherwise the database refuses it.
+                // If this is not the current leader, the database rejects it.
                 Task::End(over) if leads => {
                     self.vault.end(&over);
                     leader.scheduler.have_ended(&over);

@@ -1,4 +1,4 @@
-//! Nodes that run ages: they follow orders, report what happens in their ages, and save them.
+//! Nodes that run ages: they follow orders, report events in their ages, and save the ages.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use super::World;
 use super::players::Player;
 use crate::uru::cluster::ages::{AgeOrder, AgeReport, NodeInfo, Visit};
-use crate::uru::cluster::bus::Subjects;
 use crate::uru::cluster::link::machine::{LinkEvent, LinkMachine};
 use crate::uru::cluster::memory::MemoryBus;
+use crate::uru::cluster::subjects::{NodeKind, Subjects};
 
-/// The shortest time between two saves of a node's ages.
+/// The shortest interval between two saves of a node's ages.
 const SAVE_EVERY: Duration = Duration::from_millis(100);
 
 /// A node that runs ages.
@@ -19,24 +19,24 @@ pub(super) struct Node {
     pub(super) machine: LinkMachine,
     pub(super) process: u64,
     pub(super) is_killed: bool,
-    /// When its time is over.
+    /// When its time runs out.
     pub(super) until: Duration,
     /// The session for ages' requests.
     session: Option<u64>,
     /// The fences of the ages that it runs, by number.
     pub(super) ages: BTreeMap<u32, u64>,
-    /// The highest fence of ages that have ended here, by number.
+    /// The highest fence of the ages that have ended on this node, by number.
     pub(super) ended: HashMap<u32, u64>,
-    /// Who is expected, with number and fence, by player.
+    /// The expected players, each with the number and fence of the age.
     pub(super) expected: BTreeMap<u64, (u32, u64)>,
     save_at: Duration,
 }
 
 impl Node {
-    /// A node with an endpoint of this number on the bus.
+    /// A node that uses endpoint `index` on the bus.
     pub(super) fn new(index: usize, process: u64, bus: &mut MemoryBus) -> Self {
         let name = format!("node-{index}");
-        let machine = LinkMachine::new(Subjects::of("sim"), &name, process);
+        let machine = LinkMachine::new(Subjects::of("sim"), NodeKind::FrontAndAge, &name, process);
         machine.subscriptions().into_iter().for_each(|it| bus.subscribe(index, it));
         Self {
             machine,
@@ -57,7 +57,7 @@ impl World {
         !self.nodes[node].is_killed && !self.bus.is_paused(node, self.now)
     }
 
-    /// A node ends all its ages at once.
+    /// Makes a node end all its ages at once.
     pub(super) fn stop_ages(&mut self, index: usize) {
         let node = &mut self.nodes[index];
         node.expected.clear();
@@ -135,7 +135,7 @@ impl World {
         }
     }
 
-    /// The ages of a node save their states.
+    /// Saves the states of a node's ages.
     pub(super) fn save(&mut self, index: usize) {
         let node = &mut self.nodes[index];
         let Some(session) = node.session.filter(|_| self.now >= node.save_at) else { return };

@@ -14,16 +14,16 @@ pub(super) const BACK_OFF: Duration = Duration::from_millis(500);
 /// A player. It enters one age after another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Player {
-    /// Asks for an age at this time. The placement is over.
+    /// Will ask for an age at this time. `over` is a placement that has ended.
     Idle { at: Duration, over: Option<(u32, u64)> },
-    /// Waits for the answer of a leader to a request.
+    /// Is waiting for a leader's answer to a request.
     Asking { leader: usize, request: u64, place: (usize, u32, u64) },
-    /// Is in an age of a node: its number and fence.
+    /// Is in an age on a node, given by its number and fence.
     Inside { node: usize, number: u32, fence: u64 },
 }
 
 impl World {
-    /// A player leaves for another age.
+    /// Makes a random player want another age, and leave the current one.
     pub(super) fn wander(&mut self) {
         let player = usize::try_from(self.sampler.below(PLAYERS)).unwrap();
         self.wishes[player] = usize::try_from(self.sampler.below(AGES.into())).unwrap();
@@ -34,7 +34,7 @@ impl World {
         }
     }
 
-    /// A player takes its next step.
+    /// Makes a player take the next step.
     pub(super) fn play(&mut self, player: usize) -> Outcome {
         match self.players[player] {
             Player::Idle { at, over } if self.now >= at => self.ask(player, over),
@@ -42,7 +42,7 @@ impl World {
         }
     }
 
-    /// A player has an answer.
+    /// Passes the answer to a request on to the player.
     pub(super) fn answered(
         &mut self,
         leader: usize,
@@ -68,7 +68,7 @@ impl World {
         };
     }
 
-    /// A player leaves its age.
+    /// Makes a player leave its age.
     pub(super) fn leave(&mut self, player: usize) {
         let Player::Inside { node: index, number, fence } = self.players[player] else { return };
         self.players[player] = Player::Idle { at: self.now, over: None };
@@ -86,7 +86,7 @@ impl World {
         }
     }
 
-    /// The players in some ages of a node lose their connections.
+    /// Disconnects the players in some of a node's ages.
     pub(super) fn throw_out(&mut self, index: usize, from: impl Fn(u32) -> bool) {
         let at = self.now + BACK_OFF;
         for player in &mut self.players {
@@ -100,14 +100,14 @@ impl World {
         }
     }
 
-    /// A player asks the current leader for the age that it wants.
+    /// Makes a player ask the current leader for the age that it wants.
     fn ask(&mut self, player: usize, over: Option<(u32, u64)>) -> Outcome {
         let later = |at| Player::Idle { at, over };
         let index = self.leaders.len() - 1;
         let is_paused = self.bus.is_paused(NODES + index, self.now);
         let choice = self.leaders[index].scheduler.choose();
         let Choice::Node(candidate) = choice else {
-            // In this world, the leader runs no ages.
+            // In this simulation, the leader runs no ages.
             self.players[player] = later(self.now + TICK * 5);
             return Ok(());
         };
@@ -137,7 +137,7 @@ impl World {
             address: std::net::Ipv4Addr::LOCALHOST.into(),
         };
         let request = self.leaders[index].scheduler.expect(self.now, &placement, visit);
-        // The process of a placement is one of these nodes.
+        // A placement's process is always one of these nodes.
         let node = self.node_of(&placement);
         let place = (node, number, fence);
         self.players[player] = Player::Asking { leader: index, request, place };
@@ -148,7 +148,7 @@ impl World {
         self.nodes.iter().position(|node| node.process == placement.process).unwrap()
     }
 
-    /// A player joins an age of a node. Returns whether it could.
+    /// Lets a player join an age on a node. Returns whether that was possible.
     fn join(&mut self, index: usize, player: u64, number: u32, fence: u64) -> bool {
         let is_running = self.is_running(index) && self.now < self.nodes[index].until;
         let node = &mut self.nodes[index];

@@ -1,5 +1,5 @@
-//! A database that is restored from a backup. Its epoch and its fences are earlier than those that
-//! nodes know, as if the clock of its machine had been set back.
+//! A database restored from a backup. Its epoch and its fences are lower than those that nodes
+//! know, as if its machine's clock had been set back.
 
 use std::time::Duration;
 
@@ -13,23 +13,24 @@ use crate::uru::cluster::simulation::{NODES, TICK, require};
 use crate::uru::vault::placements::Placement;
 use crate::uru::vault::testing::TestVault;
 
-/// The epoch of the leader before, and of the first one of the restored database.
+/// The epoch of the lost database's leader, and of the restored database's first leader.
 const LOST: u64 = 11;
 const RESTORED: u64 = 5;
-/// When the backup is made, when the leader fails, and when another one has the restored database.
+/// When the backup is made, when the leader fails, and when another leader starts with the restored
+/// database.
 const BACKUP: Duration = Duration::from_secs(3);
 const FAILURE: Duration = Duration::from_secs(8);
 const RESTORE: Duration = Duration::from_secs(12);
-/// When all nodes follow the next leader.
+/// When all nodes follow the new leader.
 const FOLLOWED: Duration = RESTORE.saturating_add(RESTORED_AFTER).saturating_add(HALF_A_SECOND);
 const HALF_A_SECOND: Duration = Duration::from_millis(500);
-/// When the leader of the lost database wakes up, if it was only frozen, and when it has found that
-/// it no longer leads.
+/// If the lost database's leader was only suspended: when it resumes, and when it has discovered
+/// that it no longer leads.
 const WAKES: Duration = Duration::from_secs(22);
 const ENDS: Duration = Duration::from_secs(23);
 
 impl World {
-    /// A shard that has been used for a while, whose database has been replaced by a backup.
+    /// A shard that has been in use for a while, and whose database has been replaced by a backup.
     fn restored(seed: u64, faults: Faults) -> Result<Self, String> {
         let mut world = Self::with(Sampler::new(seed), faults, Bug::None);
         world.epoch = LOST - 1;
@@ -40,7 +41,7 @@ impl World {
         require!(world.vault.placements() != backup, "nothing has happened since the backup");
         world.leaders.iter_mut().for_each(|leader| leader.silent_at = FAILURE);
         world.run_until(RESTORE)?;
-        require!(world.nodes.iter().all(|node| node.ages.is_empty()), "ages outlive their time");
+        require!(world.nodes.iter().all(|node| node.ages.is_empty()), "ages have not ended");
         world.vault = TestVault::restored(&world.instances, PLAYERS, &backup);
         let fence = |(number, placement): &(u32, Placement)| (*number, placement.fence);
         world.fences = backup.iter().map(fence).collect();
@@ -60,13 +61,13 @@ impl World {
         Ok(())
     }
 
-    /// The epochs of all nodes; 0 for one that is no member.
+    /// The epochs that nodes follow; 0 for a node that is not a member.
     fn epochs(&self) -> Vec<u64> {
         let epoch = |node: &Node| node.machine.membership().map_or(0, |(epoch, ..)| epoch);
         self.nodes.iter().map(epoch).collect()
     }
 
-    /// Players stay where they are, and all are in an age in the end.
+    /// Continues while players stay where they are, and checks that all end up in an age.
     fn settle(&mut self) -> Outcome {
         let end = self.now + BACK_WITHIN;
         while self.now < end {
@@ -99,7 +100,8 @@ fn nodes_follow_the_leader_of_a_restored_database() {
     }
 }
 
-/// It announces itself before it learns that it no longer leads, but also that its lease is over.
+/// The frozen leader announces itself before it learns that it no longer leads, but it also
+/// announces that its lease is over.
 #[test]
 fn a_frozen_leader_of_the_lost_database_does_not_win() {
     for seed in 0..20 {
@@ -128,7 +130,8 @@ fn a_frozen_leader_of_the_lost_database_does_not_win() {
     }
 }
 
-/// Without a lease, it learns that only when its first change is refused.
+/// Without a lease, the frozen leader learns that it no longer leads only when its first change is
+/// rejected.
 #[test]
 fn a_frozen_leader_without_a_lease_is_not_believed_for_long() {
     for seed in 0..20 {

@@ -1,5 +1,5 @@
-//! Whether the leader, rather than its nodes, is cut off from the bus. Its lease stays valid then, so
-//! no standby would take over.
+//! Detects whether the leader, rather than its nodes, is cut off from the bus. Its lease then stays
+//! valid, so no standby would take over on its own.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use tracing::warn;
 use crate::store::lease::SharedStore;
 use crate::uru::Handover;
 
-/// How long all nodes must be silent. Then the time of each is over, so it has no sessions and no ages
-/// that handing over could end.
+/// How long all nodes must be silent. By then every node's membership has ended, so no node has
+/// sessions or ages that a handover could end.
 const SILENCE: Duration = Duration::from_secs(3);
-/// The longest time between two checks. After a longer one, this process was suspended, and may
-/// have messages that it has not read yet.
+/// The longest normal interval between two checks. If it is exceeded, this process was suspended
+/// and may have messages that it has not read yet.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-/// A single silent node has probably failed itself.
+/// The number of nodes needed for a verdict: a single silent node has probably failed itself.
 const MIN_NODES: usize = 2;
 
-/// Watches when nodes are heard.
+/// Tracks when nodes were last heard from.
 #[derive(Debug, Default)]
 pub(super) struct Isolation {
     looked: Duration,
-    /// When it began to look without pauses.
+    /// When the current run of checks without long pauses began.
     awake: Duration,
-    /// When a node was last heard from, and how many members there were then.
+    /// When any node was last heard from, and how many members there were at that time.
     heard: Duration,
     members: usize,
     is_isolated: bool,
@@ -67,12 +67,12 @@ impl fmt::Debug for Successors {
 }
 
 impl Successors {
-    /// Those that follow a database.
+    /// The standbys that follow a shared database.
     pub(in crate::uru) fn new(store: Arc<dyn SharedStore>, handover: Handover) -> Self {
         Self { store, handover }
     }
 
-    /// Lets one of them lead, if there is one: it may reach the bus.
+    /// Hands over to one of them, if there is one: it may be able to reach the bus.
     pub(super) async fn take_over(self) {
         match self.store.standbys().await {
             Ok(standbys) if standbys.is_empty() => {
@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    /// Looks four times a second. Returns when it became isolated.
+    /// Checks four times a second. Returns the times at which isolation began.
     fn looks(
         isolation: &mut Isolation,
         times: Range<u64>,
@@ -114,7 +114,7 @@ mod tests {
         let mut isolation = Isolation::default();
         let until = |now: u64, last: u64| now.min(last);
         let begins = looks(&mut isolation, 0..9_000, |now| {
-            // The first one is given up before.
+            // The first node is given up earlier.
             let nodes = vec![until(now, 500), until(now, 1_250)];
             nodes.into_iter().filter(|heard| now - heard < 3_500).collect()
         });
@@ -127,7 +127,7 @@ mod tests {
     fn silence_of_some_nodes_is_not() {
         let mut isolation = Isolation::default();
         assert!(looks(&mut isolation, 0..9_000, |now| vec![0, now, 0]).is_empty());
-        // The others were given up.
+        // The others have been given up.
         assert!(looks(&mut isolation, 9_000..20_000, |_| vec![9_000]).is_empty());
         assert!(looks(&mut isolation, 20_000..30_000, |_| vec![]).is_empty());
     }

@@ -1,9 +1,11 @@
-//! The leader's end of a cluster, without I/O: the nodes that have joined, and their sessions.
+//! The leader's end of a cluster, without I/O: the member nodes and their sessions.
 //!
-//! A node that has been silent for 3.5 s is given up. By then, it has ended its sessions itself, and
-//! their clients may come back at another node: see [`link::machine`](super::super::link).
+//! A node that has been silent for 3.5 s is given up. By then it has ended its sessions itself, and
+//! their clients can reconnect through another node: see [`link::machine`](super::super::link).
 
+mod give_up;
 mod joining;
+mod quota;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -13,31 +15,37 @@ use worldwire_core::Bytes32;
 use worldwire_uru::types::NetError;
 
 use super::super::ages::{AgeOrder, AgeReport, encoded_order};
-use super::super::bus::Subjects;
 use super::super::channel::{Channel, ChannelError};
 use super::super::frames::{
     AgesOrder, Announcement, DownItem, Drain, Farewell, Head, Notified, Reply, SessionEnded,
-    UpItem, decode_frame, decode_item, encode_frame,
+    SettingsChanged, UpItem, decode_frame, decode_item, encode_frame,
 };
 use super::super::members::{Description, Member};
 use super::super::passport::{FileDifferences, Passport, Refusal};
 use super::super::requests::ClientReport;
+use super::super::subjects::{NodeKind, Sender, Subjects};
 use super::admission::{Admission, Identity, Refusals};
-use crate::uru::config::is_name;
 use crate::uru::vault::Notice;
 use crate::uru::vault::ask::{decoded, encoded};
+use quota::Quotas;
+
+pub(in super::super) use give_up::GiveUpReason;
 
 /// How long a node may be silent.
 pub(in super::super) const PATIENCE: Duration = Duration::from_millis(3_500);
 /// How often the leader announces itself.
 pub(in super::super) const ANNOUNCE_EVERY: Duration = Duration::from_millis(250);
-/// The maximum number of requests of a node without a reply.
+/// The maximum number of unanswered requests per node.
 pub(in super::super) const MAX_REQUESTS: usize = 1_024;
-/// The maximum number of sessions of a node.
+/// The maximum number of sessions per node.
 const MAX_SESSIONS: usize = 1 << 16;
-/// The maximum number of nodes, with those that are joining.
+/// The maximum number of sessions that a node may open per second. Each one costs the leader work.
+const MAX_OPENED: usize = 2_000;
+/// The maximum number of bytes of a node's requests without a reply.
+pub(in super::super) const MAX_REQUEST_BYTES: usize = 16 << 20;
+/// The maximum number of nodes, including those that are still joining.
 const MAX_NODES: usize = 256;
-/// The maximum number of queued answers to nodes that were given up.
+/// The maximum number of queued replies to nodes that are no longer members.
 const MAX_FAREWELLS: usize = 256;
 
 /// A session of a client that is connected to another process.
@@ -45,58 +53,32 @@ const MAX_FAREWELLS: usize = 256;
 pub(in super::super) struct RemoteSession {
     /// Its node.
     pub(in super::super) incarnation: u64,
-    /// Its number there.
+    /// The session's number on that node.
     pub(in super::super) session: u64,
 }
 
-/// Why a node was given up.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(in super::super) enum GiveUpReason {
-    /// Nothing was heard.
-    #[error("nothing has been heard from it for {PATIENCE:?}")]
-    Silence,
-    /// The node has said so.
-    #[error("it has stopped")]
-    Stopped,
-    /// The same process joined again.
-    #[error("it has joined again")]
-    Rejoined,
-    /// Another process joined under the name, and this one has been silent, or has the same folder.
-    #[error("it was started again")]
-    Restarted,
-    /// This process no longer leads.
-    #[error("this process no longer leads")]
-    Resigned,
-    /// The stream of items is broken.
-    #[error(transparent)]
-    Channel(#[from] ChannelError),
-    /// It does not wait for replies.
-    #[error("it has more than {MAX_REQUESTS} requests without a reply")]
-    TooManyRequests,
-}
-
-/// What has happened.
+/// An event for the leader's task.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) enum LeaderEvent {
     /// A node has joined.
-    Joined { node: String, incarnation: u64, process: u64 },
-    /// A process was not admitted, for another reason than the last time.
+    Joined { node: String, incarnation: u64, process: u64, folder: u64 },
+    /// A process was refused for a new reason.
     NotAdmitted { node: String, place: String, refusal: Refusal },
-    /// The files of a node about ages differ from the leader's, or no longer do.
+    /// A node's age files differ from the leader's, or match them again.
     FilesCompared { node: String, incarnation: u64, differences: Option<FileDifferences> },
     /// A client has connected to a node.
     Opened(RemoteSession),
-    /// A session has ended, because its client disconnected or did not come back.
+    /// A session has ended because its client disconnected or did not return.
     Ended(RemoteSession),
-    /// A session's node was given up. Its client may come back at another one.
+    /// The node of a session was given up. The client may return through another node.
     Abandoned(RemoteSession),
-    /// A request, which needs a reply.
+    /// A request that needs a reply.
     Requested { from: RemoteSession, number: u64, kind: u16, body: Vec<u8> },
-    /// Something has happened to a client.
+    /// Something has happened to a session's client.
     Reported { from: RemoteSession, report: ClientReport },
-    /// A node says something about itself or its ages.
+    /// A report from a node about itself or its ages.
     AgesReported { incarnation: u64, report: AgeReport },
-    /// A node that was last heard from at this time was given up. All its sessions were abandoned.
+    /// A node, last heard from at `heard`, was given up. All its sessions have been abandoned.
     Left { node: String, incarnation: u64, heard: Duration, reason: GiveUpReason },
 }
 
@@ -107,14 +89,15 @@ pub(in super::super) struct LeaderMachine {
     epoch: u64,
     admission: Admission,
     refusals: Refusals,
-    /// By incarnation.
+    quotas: Quotas,
+    /// The nodes, by incarnation.
     nodes: BTreeMap<u64, Node>,
     /// The incarnations of members, by name.
     members: HashMap<String, u64>,
     last: u64,
-    /// How many frames were sent again.
+    /// The number of resent frames.
     resent: u64,
-    /// Whether the database accepts no changes.
+    /// Whether the database rejects changes.
     is_failing: bool,
     announce_at: Duration,
     /// Messages that belong to no channel.
@@ -125,20 +108,25 @@ pub(in super::super) struct LeaderMachine {
 #[derive(Debug)]
 struct Node {
     name: String,
+    kind: NodeKind,
     identity: Identity,
-    /// How its files differ, as far as that was reported.
+    /// How its files differ from the leader's, as last reported in an event.
     differences: Option<FileDifferences>,
     attempt: u64,
     channel: Channel,
     joined: Duration,
     heard: Duration,
-    /// The number of the last frame that was heard.
+    /// The highest beat received from it.
     beat: u64,
-    /// Whether it knows its incarnation.
+    /// Whether it has used its incarnation, and so has joined.
     is_member: bool,
-    /// The open sessions, with the numbers of their requests without a reply.
-    sessions: HashMap<u64, usize>,
+    /// The open sessions, each with its number of unanswered requests.
+    sessions: HashMap<u64, VecDeque<usize>>,
+    /// How many sessions it has opened since this time.
+    opened: (Duration, usize),
     requests: usize,
+    /// The bytes of these requests.
+    request_bytes: usize,
     description: Option<Description>,
 }
 
@@ -149,6 +137,7 @@ impl LeaderMachine {
             epoch,
             admission: Admission::default(),
             refusals: Refusals::default(),
+            quotas: Quotas::default(),
             nodes: BTreeMap::new(),
             members: HashMap::new(),
             last: 0,
@@ -160,12 +149,13 @@ impl LeaderMachine {
         }
     }
 
-    /// A machine that admits only processes that fit this one. Others admit those that show nothing.
+    /// Makes the machine admit only processes that match. By default, it admits processes that have
+    /// no passport.
     pub(in super::super) fn admitting(self, admission: Admission) -> Self {
         Self { admission, ..self }
     }
 
-    /// What this process would show now, after its files have changed.
+    /// Updates the leader's passport after its files have changed.
     pub(in super::super) fn show(&mut self, passport: Passport) {
         if passport == self.admission.passport {
             return;
@@ -175,21 +165,36 @@ impl LeaderMachine {
         members.into_iter().for_each(|incarnation| self.compare_files(incarnation));
     }
 
-    /// The subject to subscribe to.
-    pub(in super::super) fn subscription(&self) -> String {
-        self.subjects.up(self.epoch)
+    /// Sends all nodes the settings shared by all processes of the shard, as JSON.
+    pub(in super::super) fn share(&mut self, settings: String) {
+        let item = DownItem::from(SettingsChanged { settings: Bytes32::new(settings.as_bytes()) });
+        let mut broken = Vec::new();
+        for (incarnation, node) in &mut self.nodes {
+            if let Err(error) = node.channel.push(&item) {
+                broken.push((*incarnation, error));
+            }
+        }
+        broken.into_iter().for_each(|(node, error)| self.give_up(node, error.into()));
+        self.admission.settings = settings;
     }
 
-    /// Takes a frame.
-    pub(in super::super) fn received(&mut self, now: Duration, message: &[u8]) {
+    /// The subject to subscribe to.
+    pub(in super::super) fn subscription(&self) -> String {
+        self.subjects.all_up_to(self.epoch)
+    }
+
+    /// Handles a message sent to this subject.
+    pub(in super::super) fn received(&mut self, now: Duration, subject: &str, message: &[u8]) {
+        let Some(sender) = self.subjects.sender(self.epoch, subject) else { return };
         let Ok((head, payload)) = decode_frame(message) else { return };
-        let name = std::str::from_utf8(&head.node).ok().filter(|name| is_name(name));
-        let is_ours = head.epoch == self.epoch && head.shard == self.admission.shard;
-        let Some(name) = name.filter(|_| is_ours) else { return };
-        if head.incarnation == 0 {
-            return self.asked_to_join(now, name, &head, &payload);
+        if head.epoch != self.epoch || head.shard != self.admission.shard {
+            return;
         }
-        // Even if `timeout` was not called in time.
+        if head.incarnation == 0 {
+            return self.asked_to_join(now, &sender, &head, &payload);
+        }
+        let name = sender.node;
+        // This applies even if `timeout` was not called in time.
         let is_late = |node: &Node| now.saturating_sub(node.heard) >= PATIENCE;
         if self.nodes.get(&head.incarnation).is_some_and(is_late) {
             self.give_up(head.incarnation, GiveUpReason::Silence);
@@ -198,18 +203,18 @@ impl LeaderMachine {
         let known = self
             .nodes
             .get_mut(&head.incarnation)
-            .filter(|node| node.name == name && node.is_asked_by(&head));
+            .filter(|node| node.is_sent_by(&sender) && node.is_asked_by(&head));
         let Some(node) = known.filter(|node| node.is_member || head.incarnation > latest) else {
             return self.farewell(name, &head, Farewell::GivenUp, &[]);
         };
         node.heard = now;
         node.beat = node.beat.max(head.beat);
         if !node.is_member {
-            // Another process may have taken the name since this one asked.
+            // Another process may have taken the name since this one requested it.
             let identity = node.identity.clone();
             if let Err(refusal) = self.check_name(now, name, &identity) {
                 self.nodes.remove(&head.incarnation);
-                return self.refuse(name, &head, &identity.passport.place, refusal);
+                return self.refuse(now, name, &head, &identity.passport.place, refusal);
             }
             self.joined(name, &head);
         }
@@ -218,10 +223,14 @@ impl LeaderMachine {
         let received = node.channel.receive(now, &head, &payload, |item| {
             items.push(item.to_vec());
         });
+        if !self.quotas.take(now, name, items.len()) {
+            self.dismiss(head.incarnation, Farewell::GivenUp);
+            return self.give_up(head.incarnation, GiveUpReason::TooManyItems);
+        }
         let done = items.iter().try_for_each(|item| {
             match decode_item(item).map_err(ChannelError::from)? {
-                Some(item) => self.item(head.incarnation, item),
-                // A newer version's.
+                Some(item) => self.item(now, head.incarnation, item),
+                // An item from a newer version.
                 None => Ok(()),
             }
         });
@@ -233,7 +242,7 @@ impl LeaderMachine {
         }
     }
 
-    /// Answers a request, after this many notices to the session.
+    /// Answers a request. `notices` is the number of notices sent to its session before this answer.
     pub(in super::super) fn reply(
         &mut self,
         to: RemoteSession,
@@ -247,19 +256,22 @@ impl LeaderMachine {
         };
         let Some(node) = self.nodes.get_mut(&to.incarnation) else { return };
         let Some(open) = node.sessions.get_mut(&to.session) else { return };
-        *open = open.saturating_sub(1);
-        node.requests = node.requests.saturating_sub(1);
+        // A session's requests are answered in order.
+        if let Some(bytes) = open.pop_front() {
+            node.requests -= 1;
+            node.request_bytes -= bytes;
+        }
         self.push(to, Reply { number, notices, result, body: Bytes32::new(body) });
     }
 
     /// Notifies a session.
     pub(in super::super) fn notify(&mut self, to: RemoteSession, notice: Notice) {
-        // A notice has numbers only.
+        // A notice contains only numbers, so encoding cannot fail.
         let notice = Bytes32::new(encoded(&notice).unwrap_or_default());
         self.push(to, Notified { session: to.session, notice });
     }
 
-    /// Ends a session. There is no event for that.
+    /// Ends a session, without an event.
     pub(in super::super) fn end_session(&mut self, ended: RemoteSession) {
         self.push(ended, SessionEnded { session: ended.session });
         if let Some(node) = self.nodes.get_mut(&ended.incarnation) {
@@ -267,8 +279,8 @@ impl LeaderMachine {
         }
     }
 
-    /// Gives a node an order about ages. Returns false if the node was given up, or the order is too
-    /// long.
+    /// Sends a node an order about ages. Returns false if the node has been given up or the order
+    /// is too long.
     pub(in super::super) fn order(&mut self, incarnation: u64, order: &AgeOrder) -> bool {
         let Some(order) = encoded_order(order) else { return false };
         let Some(node) = self.nodes.get_mut(&incarnation) else { return false };
@@ -282,7 +294,7 @@ impl LeaderMachine {
         }
     }
 
-    /// Gives up all nodes, and tells them so, which is faster than a timeout.
+    /// Gives up all nodes and tells them, so that they need not wait for a timeout.
     pub(in super::super) fn close(&mut self) {
         while let Some(&incarnation) = self.nodes.keys().next() {
             self.dismiss(incarnation, Farewell::LeaderStops);
@@ -295,7 +307,7 @@ impl LeaderMachine {
         self.nodes.values().filter(|node| node.is_member).map(|node| node.heard)
     }
 
-    /// The name of the member that has this incarnation.
+    /// The name of the member with this incarnation.
     pub(in super::super) fn name_of(&self, incarnation: u64) -> Option<Arc<str>> {
         self.nodes.get(&incarnation).map(|node| node.name.as_str().into())
     }
@@ -317,7 +329,7 @@ impl LeaderMachine {
         members
     }
 
-    /// Drains a node, or lets it serve clients again. Returns false if there is no such member.
+    /// Drains a node, or lets it serve clients again. Returns false if it is not a member.
     pub(in super::super) fn drain(&mut self, name: &str, is_draining: bool) -> bool {
         let Some(&incarnation) = self.members.get(name) else { return false };
         let Some(node) = self.nodes.get_mut(&incarnation) else { return false };
@@ -331,20 +343,20 @@ impl LeaderMachine {
         }
     }
 
-    /// States whether the database accepts no changes, or does not confirm that this process leads.
-    /// Nodes learn it at once.
+    /// Sets whether the database rejects changes or fails to confirm that this process leads. Nodes
+    /// are told at once.
     pub(in super::super) fn set_failing(&mut self, is_failing: bool) {
         if std::mem::replace(&mut self.is_failing, is_failing) != is_failing {
             self.announce_at = Duration::ZERO;
         }
     }
 
-    /// How many frames were sent again.
+    /// The number of resent frames.
     pub(in super::super) fn resent(&self) -> u64 {
         self.resent
     }
 
-    /// What happened next.
+    /// The next event.
     pub(in super::super) fn poll_event(&mut self) -> Option<LeaderEvent> {
         self.events.pop_front()
     }
@@ -368,28 +380,27 @@ impl LeaderMachine {
             self.resent += u64::from(frame.is_repeated);
             let head = frame.head(Head {
                 shard,
-                node: Bytes32::new(node.name.as_bytes()),
                 process: node.identity.process,
                 attempt: node.attempt,
                 incarnation: *incarnation,
                 beat: node.beat,
                 ..Head::of(epoch)
             });
-            // Its parts are within their limits.
+            // All its parts are within their limits.
             let message = encode_frame(&head, frame.payload).ok()?;
             Some((self.subjects.down(&node.name, node.identity.process), message))
         })
     }
 
     /// When to call [`timeout`](Self::timeout) and [`poll_transmit`](Self::poll_transmit) again,
-    /// after the latter returned `None`.
+    /// once the latter has returned `None`.
     pub(in super::super) fn poll_timeout(&self) -> Duration {
         let nodes = self.nodes.values();
         let deadlines = nodes.map(|node| node.channel.poll_timeout().min(node.heard + PATIENCE));
         deadlines.fold(self.announce_at, Duration::min)
     }
 
-    /// Time has passed.
+    /// Handles the passage of time.
     pub(in super::super) fn timeout(&mut self, now: Duration) {
         let mut silent = Vec::new();
         for (incarnation, node) in &mut self.nodes {
@@ -401,12 +412,17 @@ impl LeaderMachine {
         silent.into_iter().for_each(|node| self.give_up(node, GiveUpReason::Silence));
     }
 
-    fn item(&mut self, incarnation: u64, item: UpItem<'_>) -> Result<(), GiveUpReason> {
+    fn item(
+        &mut self,
+        now: Duration,
+        incarnation: u64,
+        item: UpItem<'_>,
+    ) -> Result<(), GiveUpReason> {
         let Some(node) = self.nodes.get_mut(&incarnation) else { return Ok(()) };
         let of = |session| RemoteSession { incarnation, session };
         match item {
-            UpItem::OpenSession(it) if node.sessions.len() < MAX_SESSIONS => {
-                if node.sessions.insert(it.session, 0).is_none() {
+            UpItem::OpenSession(it) if node.can_open(now) => {
+                if node.sessions.insert(it.session, VecDeque::new()).is_none() {
                     self.events.push_back(LeaderEvent::Opened(of(it.session)));
                 }
             }
@@ -419,11 +435,12 @@ impl LeaderMachine {
                 }
             }
             UpItem::Request(it) => {
-                // Otherwise the leader has ended the session, and the node will learn of it.
+                // If the session is unknown, the leader has ended it, and the node will learn this.
                 let Some(open) = node.sessions.get_mut(&it.session) else { return Ok(()) };
-                *open += 1;
+                open.push_back(it.body.len());
                 node.requests += 1;
-                if node.requests > MAX_REQUESTS {
+                node.request_bytes += it.body.len();
+                if node.requests > MAX_REQUESTS || node.request_bytes > MAX_REQUEST_BYTES {
                     return Err(GiveUpReason::TooManyRequests);
                 }
                 let (from, body) = (of(it.session), it.body.to_vec());
@@ -437,25 +454,27 @@ impl LeaderMachine {
                     self.events.push_back(LeaderEvent::Reported { from, report });
                 }
             }
+            // Only processes that run ages may send this.
+            UpItem::AgesReport(_) if !node.kind.runs_ages() => {}
             UpItem::AgesReport(it) => {
-                // Otherwise it is a newer version's.
+                // A report that cannot be decoded comes from a newer version.
                 if let Ok(report) = decoded(&it.report) {
                     self.events.push_back(LeaderEvent::AgesReported { incarnation, report });
                 }
             }
-            // Nothing else follows.
+            // This is always the last item.
             UpItem::Stopping(_) => return Err(GiveUpReason::Stopped),
             UpItem::Introduced(it) => {
-                // Otherwise it is a newer version's.
+                // A passport that cannot be parsed comes from a newer version.
                 if let Ok(passport) = Passport::parse(&it.passport) {
-                    node.identity.passport = passport;
+                    node.identity.passport = passport.of(node.kind);
                     self.compare_files(incarnation);
                 }
             }
             UpItem::Described(it) => {
-                // Otherwise it is a newer version's.
-                if let Ok(description) = decoded(&it.description) {
-                    node.description = Some(description);
+                // A description that cannot be decoded comes from a newer version.
+                if let Ok(description) = decoded::<Description>(&it.description) {
+                    node.description = Some(description.of(node.kind));
                 }
             }
         }
@@ -500,8 +519,8 @@ impl LeaderMachine {
         self.farewell(&name, &head, farewell, &[]);
     }
 
-    /// Tells a process that its node was given up, or why it is refused.
-    fn farewell(&mut self, name: &str, head: &Head<'_>, farewell: Farewell, payload: &[u8]) {
+    /// Tells a process that its node was given up, or why it was refused.
+    fn farewell(&mut self, name: &str, head: &Head, farewell: Farewell, payload: &[u8]) {
         if self.farewells.len() >= MAX_FAREWELLS {
             return;
         }
@@ -514,29 +533,33 @@ impl LeaderMachine {
     }
 }
 
-impl GiveUpReason {
-    /// Whether an operator should look at it: it does not happen when processes stop or start.
-    pub(in super::super) fn is_problem(&self) -> bool {
-        !matches!(self, Self::Stopped | Self::Rejoined | Self::Restarted | Self::Resigned)
-    }
-
-    /// Whether the ages of the node have ended.
-    pub(in super::super) fn has_no_ages(&self) -> bool {
-        matches!(self, Self::Silence | Self::Stopped)
-    }
-}
-
 impl Node {
-    /// Whether a frame is from the attempt to join by which this node came.
-    fn is_asked_by(&self, head: &Head<'_>) -> bool {
+    /// Whether the sender's name and kind match this node's.
+    fn is_sent_by(&self, sender: &Sender<'_>) -> bool {
+        self.name == sender.node && self.kind == sender.kind
+    }
+
+    /// Counts a newly opened session. Returns false if there are too many or they come too fast.
+    fn can_open(&mut self, now: Duration) -> bool {
+        let (since, count) = &mut self.opened;
+        if now.saturating_sub(*since) >= Duration::from_secs(1) {
+            (*since, *count) = (now, 0);
+        }
+        *count += 1;
+        self.sessions.len() < MAX_SESSIONS && *count <= MAX_OPENED
+    }
+
+    /// Whether a frame belongs to the attempt through which this node joined.
+    fn is_asked_by(&self, head: &Head) -> bool {
         self.identity.process == head.process && self.attempt == head.attempt
     }
 
-    /// Forgets a session and its requests. Returns whether it was open.
+    /// Removes a session and its requests. Returns whether it was open.
     fn end(&mut self, session: u64) -> bool {
-        let open = self.sessions.remove(&session);
-        self.requests = self.requests.saturating_sub(open.unwrap_or_default());
-        open.is_some()
+        let Some(open) = self.sessions.remove(&session) else { return false };
+        self.requests -= open.len();
+        self.request_bytes -= open.iter().sum::<usize>();
+        true
     }
 }
 

@@ -1,5 +1,5 @@
-//! The leader's end of the cluster: admits nodes, decides where ages run, and serves the sessions of
-//! all nodes with its vault and its ages.
+//! The leader's end of the cluster: admits nodes, decides where ages run, and serves the sessions
+//! on all nodes with its vault and its ages.
 
 pub(super) mod admission;
 mod isolation;
@@ -21,10 +21,11 @@ use worldwire_net::LogLimiter;
 use worldwire_uru::types::NetError;
 
 use super::admin::RemoteOperators;
-use super::bus::{Bus, BusError, Messages, Publisher, Subjects};
+use super::bus::{Bus, BusError, Messages, Publisher};
 use super::link::HeardLeader;
 use super::members::{LeaderInbox, Question, Traffic};
 use super::passport::{Passport, PassportOffice};
+use super::subjects::Subjects;
 use crate::boot_clock::BootInstant;
 use crate::store::lease::VALID;
 use crate::uru::Shared;
@@ -38,33 +39,33 @@ use scheduler::Scheduler;
 use session::{Input, Output, serve};
 
 pub(in crate::uru) use isolation::Successors;
-pub(super) use machine::MAX_REQUESTS;
+pub(super) use machine::{MAX_REQUEST_BYTES, MAX_REQUESTS};
 pub(in crate::uru) use nodes::NodeAges;
 pub(in crate::uru) use scheduler::NotExpected;
 
-/// How many messages are handled at once.
+/// The maximum number of messages handled in one go.
 const MAX_AT_ONCE: usize = 256;
-/// How long the last messages may take.
+/// The time limit for sending the last messages.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// The delay before a failed request of the leader itself is repeated.
+/// The delay before one of the leader's own failed requests is repeated.
 const BACK_OFF: Duration = Duration::from_millis(500);
-/// How often to look for players in ages of nodes who are offline.
+/// How often to look for players in ages on nodes who are no longer online.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// How often to log that another shard is led on the bus.
+/// How often to log that another shard has a leader on the bus.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 /// How often to check whether an unavailable database is back.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What a process needs to lead others.
+/// What a process needs in order to lead a cluster.
 #[derive(Debug)]
 pub(in crate::uru) struct Leading {
-    /// Answers operators of other processes, if they may ask.
+    /// Answers operators in other processes, if they are allowed to ask.
     pub(in crate::uru) operators: Option<RemoteOperators>,
-    /// For operators of this process.
+    /// Questions from operators of this process.
     pub(in crate::uru) inbox: LeaderInbox,
-    /// Who can lead instead, if standbys may follow the database.
+    /// The standbys that can lead instead, if the database is one that standbys can follow.
     pub(in crate::uru) successors: Option<Successors>,
-    /// What processes that join must fit.
+    /// Issues the passports that joining processes are compared with.
     pub(in crate::uru) office: PassportOffice,
 }
 
@@ -76,7 +77,7 @@ pub(in crate::uru) struct Leader {
 }
 
 impl Leader {
-    /// Leads a cluster in an epoch of the vault.
+    /// Starts leading a cluster in an epoch of the vault.
     pub(in crate::uru) async fn start(
         bus: Arc<dyn Bus>,
         leading: Leading,
@@ -132,16 +133,16 @@ impl Leader {
     /// Ends the sessions of all nodes.
     pub(in crate::uru) async fn close(self) {
         drop(self.stop);
-        // It has a time limit.
+        // This has a time limit.
         let _ = self.task.await;
     }
 }
 
-/// What else the leader hears.
+/// The leader's other inputs.
 struct Heard {
-    /// Its own announcements, and those of other leaders.
+    /// Announcements, its own and those of other leaders.
     announcements: Messages,
-    /// What this process would show, whenever its files have changed.
+    /// This process's new passport whenever its files have changed.
     shown: mpsc::Receiver<Passport>,
 }
 
@@ -159,7 +160,7 @@ struct Task {
     isolation: Isolation,
     traffic: Arc<Traffic>,
     nodes: NodeAges,
-    /// How long nodes are served after the last renewal of the lease.
+    /// How long nodes are still served after the last renewal of the lease.
     hold: Duration,
     look_at: Instant,
     sessions: HashMap<RemoteSession, mpsc::UnboundedSender<Input>>,
@@ -191,7 +192,7 @@ impl Task {
                     }
                 }
                 _ = results.recv_many(&mut outputs, MAX_AT_ONCE) => {}
-                Some(announcement) = heard.announcements.recv() => self.hear_leader(&announcement),
+                Some(announcement) = heard.announcements.recv() => self.hear_leader(&announcement.body),
                 Some(passport) = heard.shown.recv() => self.machine.show(passport),
                 Some(question) = questions.recv() => self.answer(question),
                 () = self.nodes.changed() => {}
@@ -203,7 +204,7 @@ impl Task {
             self.traffic.add_received(&received);
             let is_silent = self.is_silent();
             for frame in received.drain(..).filter(|_| !is_silent) {
-                self.machine.received(now, &frame);
+                self.machine.received(now, &frame.subject, &frame.body);
             }
             if !is_silent
                 && self.isolation.begins(now, self.machine.heard())
@@ -216,7 +217,7 @@ impl Task {
             }
             self.handle_events(now);
             self.look_after_ages(now);
-            // An order may have been one too many for its node.
+            // An order may have overflowed its node's queue.
             self.handle_events(now);
             if !is_silent {
                 self.machine.set_failing(self.shared.vault.is_failing());
@@ -234,11 +235,11 @@ impl Task {
             self.publisher.publish(|| self.machine.poll_transmit(Duration::ZERO)).await;
             self.publisher.bus.flush().await;
         };
-        // Otherwise the nodes notice that nobody answers.
+        // If this fails, the nodes time out.
         let _ = tokio::time::timeout(GOODBYE, goodbye).await;
     }
 
-    /// Notices that another shard is led on the same bus.
+    /// Reports that another shard has a leader on the same bus.
     fn hear_leader(&self, announcement: &[u8]) {
         if let Some(other) = HeardLeader::of(announcement)
             && other.shard != self.shard
@@ -249,14 +250,14 @@ impl Task {
                 other = format_args!("{:016x}", other.shard),
                 leader = other.place,
                 count,
-                "another shard is led on the bus under the same name; let all processes of a shard use \
-                 one database, and give each shard its own `name` in [cluster]"
+                "another shard with the same name has a leader on the bus; let all processes of a shard \
+                 use one database, and give each shard its own `name` in [cluster]"
             );
         }
     }
 
     fn answer(&mut self, question: Question) {
-        // The operator may be gone.
+        // The operator may have stopped waiting.
         match question {
             Question::Members(reply) => {
                 let _ = reply.send(self.machine.members(self.start.elapsed()));
@@ -264,6 +265,7 @@ impl Task {
             Question::Drain { node, is_draining, reply } => {
                 let _ = reply.send(self.machine.drain(&node, is_draining));
             }
+            Question::Share(settings) => self.machine.share(settings),
         }
     }
 
@@ -280,20 +282,20 @@ impl Task {
         }
     }
 
-    /// Whether nodes are not served, because this process may no longer lead. They would count on
-    /// the time that frames give them.
+    /// Whether to send nodes nothing, because this process may no longer lead. Each frame would
+    /// extend their time.
     fn is_silent(&self) -> bool {
         let away = self.shared.vault.inactive_since().map(|since| since.elapsed());
         away.is_some_and(|away| away + VALID >= self.hold)
     }
 
-    /// When to look after ages.
+    /// When the ages next need attention from the leader.
     fn ages_due(&self) -> Instant {
         let due = self.nodes.with(|scheduler, _| scheduler.poll_timeout());
         due.map_or(self.look_at, |due| self.look_at.min((self.start + due).timer()))
     }
 
-    /// Does what the scheduler asks for.
+    /// Carries out the scheduler's tasks.
     fn look_after_ages(&mut self, now: Duration) {
         self.nodes.with(|scheduler, _| scheduler.timeout(now));
         while let Some(task) = self.nodes.with(|scheduler, _| scheduler.poll_task()).flatten() {
@@ -334,10 +336,10 @@ impl Task {
     fn handle_events(&mut self, now: Duration) {
         while let Some(event) = self.machine.poll_event() {
             match event {
-                LeaderEvent::Joined { node, incarnation, process } => {
+                LeaderEvent::Joined { node, incarnation, process, folder } => {
                     info!(node, "a node has joined");
                     self.nodes.with(|scheduler, _| {
-                        scheduler.joined(now, node, incarnation, process);
+                        scheduler.joined(now, node, incarnation, (process, folder));
                     });
                 }
                 LeaderEvent::NotAdmitted { node, place, refusal } => {
@@ -350,10 +352,10 @@ impl Task {
                     match differences {
                         Some(differences) => warn!(
                             node, %differences,
-                            "the files of a process differ from the leader's, so it gets no new ages; copy \
+                            "the files of a node differ from the leader's, so it gets no new ages; copy \
                              data/ages and data/secure/SDL from the leader's folder"
                         ),
-                        None => info!(node, "the files of a process match the leader's again"),
+                        None => info!(node, "the files of a node match the leader's again"),
                     }
                 }
                 LeaderEvent::Left { node, incarnation, heard, reason } => {
@@ -368,8 +370,10 @@ impl Task {
                     let (inputs, inbox) = mpsc::unbounded_channel();
                     self.sessions.insert(session, inputs);
                     let (shared, outputs) = (Arc::clone(&self.shared), self.outputs.clone());
-                    let operators = self.operators.clone();
-                    let remote = (session, self.machine.name_of(session.incarnation));
+                    let node = self.machine.name_of(session.incarnation);
+                    let operators = self.operators.as_ref().zip(node.as_deref());
+                    let operators = operators.map(|(operators, node)| operators.of_node(node));
+                    let remote = (session, node);
                     tokio::spawn(serve(shared, operators, remote, inbox, outputs));
                 }
                 LeaderEvent::Ended(session) => {
@@ -392,13 +396,13 @@ impl Task {
 
     fn input(&self, session: RemoteSession, input: Input) {
         if let Some(inputs) = self.sessions.get(&session) {
-            // This fails if the session has just ended, which its node will learn.
+            // This fails if the session has just ended. Its node will learn that.
             let _ = inputs.send(input);
         }
     }
 }
 
-/// Passes on what this process would show, until the leader's task ends.
+/// Passes on this process's passport whenever it changes, until the leader's task ends.
 async fn keep_showing(office: PassportOffice, shows: mpsc::Sender<Passport>) {
     let Some(every) = office.look_every() else { return };
     loop {
@@ -409,31 +413,31 @@ async fn keep_showing(office: PassportOffice, shows: mpsc::Sender<Passport>) {
     }
 }
 
-/// The placements that earlier leaders have stored.
+/// The placements that earlier leaders stored.
 async fn placements(vault: &Vault) -> Vec<(u32, Placement)> {
     loop {
         match vault.placements().await {
             Ok(stored) => return stored,
             Err(NetError::RemoteShutdown) => return Vec::new(),
-            Err(error) => debug!(?error, "cannot read where ages run yet"),
+            Err(error) => debug!(?error, "cannot yet read where ages run"),
         }
         sleep(BACK_OFF).await;
     }
 }
 
-/// Ends placements, and repeats that until it succeeds.
+/// Ends placements, retrying until it succeeds.
 async fn end_placements(vault: Vault, nodes: NodeAges, over: Vec<(u32, u64)>) {
     while let Err(error) = vault.end_placements(over.clone()).await {
         if error == NetError::RemoteShutdown {
             return;
         }
-        debug!(?error, "cannot end placements of ages yet");
+        debug!(?error, "cannot yet end placements of ages");
         sleep(BACK_OFF).await;
     }
     nodes.with(|scheduler, _| scheduler.have_ended(&over));
 }
 
-/// Removes players from ages of nodes if they are not online.
+/// Removes players who are not online from ages on nodes.
 async fn remove_offline(vault: Vault, nodes: NodeAges) {
     let players = nodes.with(|scheduler, _| scheduler.players()).unwrap_or_default();
     if !players.is_empty()

@@ -1,4 +1,4 @@
-//! The ages of other processes, for the services of the leader.
+//! The ages on other processes, as the leader's services use them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,42 +20,42 @@ use crate::uru::vault::AgeFound;
 use crate::uru::vault::age_states::PlayerIdentity;
 use crate::uru::vault::placements::{Candidate, Placement};
 
-/// How long an age counts as running in this process after a player was let into it.
+/// How long an age counts as running in this process after a player was admitted to it.
 const HERE_FOR: Duration = Duration::from_secs(70);
-/// The number of ages beyond which old ones are forgotten.
+/// The number of ages beyond which old ones are discarded.
 const MAX_HERE: usize = 1_024;
-/// The number of addresses beyond which all are forgotten.
+/// The number of addresses beyond which all are discarded.
 const MAX_ADDRESSES: usize = 256;
 /// How long to wait for nodes that an earlier leader knew.
 const WAIT_FOR_NODES: Duration = Duration::from_secs(2);
 /// How often to check whether they have joined.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// The ages of other processes. Cheap to clone. It does nothing unless this process leads them.
+/// The ages on other processes. Cheap to clone. Does nothing unless this process leads a cluster.
 #[derive(Clone, Default)]
 pub(in crate::uru) struct NodeAges(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
     leading: Mutex<Option<Leading>>,
-    /// There is something to do.
+    /// Notified when there is something to do.
     changed: Notify,
     /// Whether this process is stopping.
     is_stopping: AtomicBool,
-    /// When players were let into ages of this process, by Age node and instance.
+    /// When players were last admitted to ages of this process, by Age node and instance.
     here: Mutex<HashMap<(u32, Uuid), Instant>>,
     /// The addresses of nodes, by host.
     addresses: Mutex<HashMap<String, Arc<Hosts>>>,
 }
 
-/// The scheduler, and who waits for its answers.
+/// The scheduler, and the callers waiting for its answers.
 struct Leading {
     start: BootInstant,
     scheduler: Scheduler,
     answers: HashMap<u64, oneshot::Sender<Result<(), NotExpected>>>,
 }
 
-/// Counts an age as one of a process until it is placed, so that ages which are requested at the same
+/// Counts an age towards a process's load until it is placed, so that ages requested at the same
 /// time go to different processes.
 pub(in crate::uru) struct Reservation {
     nodes: NodeAges,
@@ -76,12 +76,12 @@ impl fmt::Debug for NodeAges {
 }
 
 impl NodeAges {
-    /// Begins to lead.
+    /// Starts leading.
     pub(super) fn lead(&self, start: BootInstant, scheduler: Scheduler) {
         *self.leading() = Some(Leading { start, scheduler, answers: HashMap::new() });
     }
 
-    /// Ends leading: all requests are refused.
+    /// Stops leading: all requests are refused from now on.
     pub(super) fn resign(&self) {
         *self.leading() = None;
     }
@@ -91,13 +91,13 @@ impl NodeAges {
         self.leading().is_some()
     }
 
-    /// Leaves players in their ages from now on when their sessions end, because this process is
-    /// stopping, and another one may continue the sessions.
+    /// From now on, players stay in their ages when their sessions end, because this process is
+    /// stopping and another one may continue the sessions.
     pub(in crate::uru) fn stop(&self) {
         self.0.is_stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Uses the scheduler at this time, if this process leads.
+    /// Calls `act` with the scheduler and the current time, if this process leads.
     pub(super) fn with<T>(&self, act: impl FnOnce(&mut Scheduler, Duration) -> T) -> Option<T> {
         self.leading().as_mut().map(|it| act(&mut it.scheduler, it.start.elapsed()))
     }
@@ -107,7 +107,7 @@ impl NodeAges {
         self.0.changed.notified().await;
     }
 
-    /// Passes an answer on.
+    /// Passes on the answer to a request.
     pub(super) fn answer(&self, request: u64, outcome: Result<(), NotExpected>) {
         let waiting = self.leading().as_mut().and_then(|it| it.answers.remove(&request));
         if let Some(waiting) = waiting {
@@ -116,8 +116,8 @@ impl NodeAges {
         }
     }
 
-    /// The process to which a new age goes; `None` for this one. Waits for nodes that an earlier leader
-    /// knew, which may be joining.
+    /// Reserves the process for a new age; `None` means this process. Waits for nodes that an
+    /// earlier leader knew, which may still be joining.
     pub(in crate::uru) async fn reserve(&self) -> Option<Reservation> {
         let start = Instant::now();
         let choose = |scheduler: &mut Scheduler, _| {
@@ -139,8 +139,8 @@ impl NodeAges {
         }
     }
 
-    /// Whether an age runs in this process, or will when its players come. `runs` says whether it
-    /// does now, and `will` that it must if it runs nowhere.
+    /// Whether an age runs in this process, or will once its players arrive. `runs` says whether it
+    /// runs here now, and `will` whether it must run here if it runs nowhere else.
     pub(in crate::uru) fn is_here(&self, found: AgeFound, runs: bool, will: bool) -> bool {
         let key = (found.age, found.instance);
         let mut here = self.0.here.lock().unwrap_or_else(PoisonError::into_inner);
@@ -155,7 +155,7 @@ impl NodeAges {
         is_here
     }
 
-    /// Lets a node expect the player of a session in an age. Returns the host that the client must
+    /// Tells a node to expect a session's player in an age. Returns the host that the client must
     /// connect to.
     pub(in crate::uru) async fn expect(
         &self,
@@ -222,7 +222,7 @@ impl NodeAges {
         }
     }
 
-    /// Shows a message to players. Returns how many.
+    /// Shows a message to players. Returns the number of players.
     pub(in crate::uru) fn announce(
         &self,
         instance: Option<Uuid>,
@@ -234,7 +234,7 @@ impl NodeAges {
         players.unwrap_or_default()
     }
 
-    /// The running ages of other processes.
+    /// The running ages on other processes.
     pub(in crate::uru) fn running(&self) -> Vec<RunningAge> {
         let now = Instant::now();
         let ago = |time: Duration| now.checked_sub(time).unwrap_or(now);

@@ -1,18 +1,22 @@
-//! Which node runs which age, and which players are there, without I/O.
+//! Decides which node runs which age, and tracks which players are there, without I/O.
 //!
-//! The vault decides and stores placements; see [`placements`](crate::uru::vault::placements). The
-//! scheduler knows them, chooses nodes for new ones, and ends them:
+//! The vault decides on placements and stores them; see
+//! [`placements`](crate::uru::vault::placements). The scheduler keeps track of them, chooses nodes
+//! for new ones, and ends them:
 //!
 //! * when the age has ended because it was empty,
-//! * when its node was silent for 3.5 s or has stopped, and so has ended all its ages,
-//! * 3.5 s after its node was last heard from, if it was given up for another reason and the same
-//!   process does not join again, as when the node was restarted,
-//! * when its node has reported for 70 s neither that it runs nor that a player has come,
-//! * when its process, which an earlier leader knew, has not joined in time.
+//! * when its node has been silent for 3.5 s or has stopped, and so has ended all its ages,
+//! * 3.5 s after its node was last heard from, if the node was given up for another reason and the
+//!   same process does not rejoin, as when the node was restarted,
+//! * when, for 70 s, its node has reported neither that the age is running nor that a player has
+//!   arrived,
+//! * when its process, known from an earlier leader, has not joined in time. The limit is 3.5 s if
+//!   another process of the node joins from the same folder.
 
 mod absent;
 mod choice;
 mod operators;
+mod task;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -29,46 +33,21 @@ use choice::Load;
 
 pub(in super::super) use choice::Choice;
 pub(in crate::uru) use operators::NodeAge;
+pub(in crate::uru) use task::NotExpected;
+pub(in super::super) use task::Task;
 
-/// How long a node may take to answer that it expects a player.
+/// How long a node may take to confirm that it expects a player.
 pub(in super::super) const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 /// How long an age may go without a sign of life.
 const AGE_PATIENCE: Duration = Duration::from_secs(70);
 /// How long a player may take to join an age.
 const JOIN_WITHIN: Duration = Duration::from_secs(60);
-/// How long a node that joins may take to say who is in its ages.
+/// How long a newly joined node may take to report which players are in its ages.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(5);
-/// How often to look for what took too long.
+/// How often to check for expired time limits.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The maximum number of players at a node. Beyond that, arrivals are not counted.
+/// The maximum number of players per node. Arrivals beyond it are ignored.
 const MAX_PLAYERS: u64 = 1 << 16;
-
-/// A task for the leader.
-#[derive(Clone, Debug, PartialEq)]
-pub(in super::super) enum Task {
-    /// Give a node an order.
-    Order { incarnation: u64, order: AgeOrder },
-    /// Answer a request for a player to be expected.
-    Answer { request: u64, outcome: Result<(), NotExpected> },
-    /// End placements in the vault, given by number and fence.
-    End(Vec<(u32, u64)>),
-    /// Record in the vault that the player of a session has left an age.
-    Left { auth: u64, age: u32 },
-    /// Remove a player who has come to a node from the ages of this process.
-    Came { player: u32 },
-    /// Report nodes that may still run ages, although they have not joined this leader. Their ages
-    /// can restart after this time.
-    Missing { nodes: BTreeSet<String>, ages: usize, after: Duration },
-}
-
-/// Why no node expects a player.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::uru) enum NotExpected {
-    /// The placement is over: the age needs another one.
-    Over,
-    /// The node does not answer.
-    NoAnswer,
-}
 
 /// The scheduler.
 #[derive(Debug)]
@@ -77,18 +56,18 @@ pub(in super::super) struct Scheduler {
     nodes: BTreeMap<u64, Node>,
     /// Processes that may still run ages.
     absent: BTreeMap<u64, Absent>,
-    /// When to report the absent ones that an earlier leader knew.
+    /// When to report the absent processes that an earlier leader knew.
     report_at: Option<Duration>,
     /// The placements, by number.
     ages: HashMap<u32, Age>,
-    /// Placements that are over, until the vault has ended them.
+    /// Ended placements that the vault has not ended yet.
     ending: BTreeSet<(u32, u64)>,
     loads: HashMap<u64, Load>,
-    /// How many new ages each process was chosen for that are not placed yet.
+    /// How many ages are being placed on each process.
     reserved: HashMap<u64, u64>,
-    /// By player.
+    /// Expected players, by player.
     expected: BySession<Place>,
-    /// By player.
+    /// Players who have arrived, by player.
     present: BySession<Place>,
     /// Unanswered requests, by number.
     waiting: BTreeMap<u64, Waiting>,
@@ -100,14 +79,15 @@ pub(in super::super) struct Scheduler {
 #[derive(Debug)]
 struct Node {
     name: String,
+    folder: u64,
     incarnation: u64,
     info: NodeInfo,
-    /// When players that an earlier membership knew have left, unless the node repeats that they
-    /// are there.
+    /// When to assume that players known from an earlier membership have left, unless the node
+    /// confirms that they are still there.
     confirm_by: Option<Duration>,
-    /// Whether it has failed to answer in time, as a node that is stopping does.
+    /// Whether it has failed to answer in time, as happens when a node is stopping.
     is_suspect: bool,
-    /// Whether its files about ages are the leader's.
+    /// Whether its age files match the leader's.
     files_agree: bool,
 }
 
@@ -123,7 +103,7 @@ struct Age {
     heard: Duration,
 }
 
-/// A player in an age, or on the way to one.
+/// A player's place: in an age, or on the way to one.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     auth: u64,
@@ -149,9 +129,9 @@ struct Waiting {
 }
 
 impl Scheduler {
-    /// Begins with the placements that earlier leaders have stored. Each of their processes may run
-    /// its ages for `hold` longer than it would be silent, because an earlier leader that was cut
-    /// off from the database may still acknowledge its frames.
+    /// Starts with the placements that earlier leaders stored. Each of their processes may run its
+    /// ages for `hold` longer than the time allowed for silence, because an earlier leader that is
+    /// cut off from the database may still acknowledge its frames.
     pub(in super::super) fn new(
         now: Duration,
         stored: Vec<(u32, Placement)>,
@@ -173,33 +153,35 @@ impl Scheduler {
             tasks: VecDeque::new(),
         };
         for (number, placement) in stored {
-            let (node, until) = (placement.node.clone(), now + PATIENCE + hold);
-            this.absent.insert(placement.process, Absent { node, until });
+            let (node, folder) = (placement.node.clone(), placement.folder);
+            let until = now + PATIENCE + hold;
+            this.absent.insert(placement.process, Absent { node, folder, until });
             this.learn(now, number, &placement);
         }
         this
     }
 
-    /// A node has joined.
+    /// Called when a process of a node has joined, using this folder.
     pub(in super::super) fn joined(
         &mut self,
         now: Duration,
         name: String,
         incarnation: u64,
-        process: u64,
+        (process, folder): (u64, u64),
     ) {
         self.absent.remove(&process);
+        self.replaces(now, &name, folder);
         let confirm_by = Some(now + CONFIRM_WITHIN);
         let info = NodeInfo::default();
         let (is_suspect, files_agree) = (false, true);
-        let node = Node { name, incarnation, info, confirm_by, is_suspect, files_agree };
+        let node = Node { name, folder, incarnation, info, confirm_by, is_suspect, files_agree };
         self.nodes.insert(process, node);
         self.present.change(|place| place.is_confirmed &= place.process != process);
         let waiting: Vec<_> = self.waiting.keys().copied().collect();
         waiting.into_iter().for_each(|request| self.send(request));
     }
 
-    /// The files of a node about ages agree with the leader's or not. If not, it gets no new ages.
+    /// Records whether a node's age files match the leader's. If not, the node gets no new ages.
     pub(in super::super) fn compared(&mut self, incarnation: u64, files_agree: bool) {
         let process = self.process_of(incarnation);
         if let Some(node) = process.and_then(|process| self.nodes.get_mut(&process)) {
@@ -207,7 +189,7 @@ impl Scheduler {
         }
     }
 
-    /// A node that was last heard from at this time was given up. If it was silent or has
+    /// Called when a node was given up. It was last heard from at `heard`. If it was silent or has
     /// stopped, all its ages have ended.
     pub(in super::super) fn left(&mut self, heard: Duration, incarnation: u64, has_ended: bool) {
         let Some(process) = self.process_of(incarnation) else { return };
@@ -218,13 +200,14 @@ impl Scheduler {
         match has_ended {
             true => self.process_ended(process),
             false => {
-                let absent = Absent { node: node.name, until: heard + PATIENCE };
+                let (node, folder, until) = (node.name, node.folder, heard + PATIENCE);
+                let absent = Absent { node, folder, until };
                 self.absent.insert(process, absent);
             }
         }
     }
 
-    /// A node says something.
+    /// Handles a report from a node.
     pub(in super::super) fn reported(
         &mut self,
         now: Duration,
@@ -292,14 +275,14 @@ impl Scheduler {
         nodes.any(|node| node.incarnation == incarnation && node.info.runs_ages)
     }
 
-    /// The host that clients are told to connect to, of a process that has joined.
+    /// The host that clients of a joined process are told to connect to.
     pub(in super::super) fn host(&self, process: u64) -> Option<&str> {
         let host = self.nodes.get(&process).map(|node| node.info.host.as_str());
         host.filter(|host| !host.is_empty())
     }
 
-    /// Lets the node of a placement expect a player. Returns the number of the request, which is
-    /// answered later.
+    /// Tells the node of a placement to expect a player. Returns the number of the request, which
+    /// is answered later.
     pub(in super::super) fn expect(
         &mut self,
         now: Duration,
@@ -330,7 +313,7 @@ impl Scheduler {
         request
     }
 
-    /// A session has ended, or has another player now. Its player is removed from all ages.
+    /// Called when a session has ended or switched players. Its player is removed from all ages.
     pub(in super::super) fn session_ended(&mut self, auth: u64) {
         let places = self.present.of_session(auth).chain(self.expected.of_session(auth));
         let places: Vec<_> = places.map(|(player, place)| (player, *place)).collect();
@@ -340,7 +323,7 @@ impl Scheduler {
         }
     }
 
-    /// Players are not online.
+    /// Removes players who are not online.
     pub(in super::super) fn offline(&mut self, players: &[u32]) {
         for player in players {
             if let Some(place) = self.present.get(*player).copied() {
@@ -349,19 +332,19 @@ impl Scheduler {
         }
     }
 
-    /// All players in ages of nodes.
+    /// All players in ages on nodes.
     pub(in super::super) fn players(&self) -> Vec<u32> {
         self.present.iter().map(|(player, _)| player).collect()
     }
 
-    /// The vault has ended placements.
+    /// Called when the vault has ended placements.
     pub(in super::super) fn have_ended(&mut self, ended: &[(u32, u64)]) {
         for key in ended {
             self.ending.remove(key);
         }
     }
 
-    /// What to do next.
+    /// The next task.
     pub(in super::super) fn poll_task(&mut self) -> Option<Task> {
         self.tasks.pop_front()
     }
@@ -373,7 +356,7 @@ impl Scheduler {
         waiting.chain(absent).fold(self.look_at, Duration::min)
     }
 
-    /// Time has passed.
+    /// Handles the passage of time.
     pub(in super::super) fn timeout(&mut self, now: Duration) {
         let late = self.waiting.iter().filter(|(_, waiting)| now >= waiting.until);
         let late: Vec<_> = late.map(|(request, _)| *request).collect();
@@ -397,11 +380,11 @@ impl Scheduler {
         }
     }
 
-    /// Looks for what took too long.
+    /// Checks for expired time limits.
     fn look(&mut self, now: Duration) {
         let late = |since: Duration, patience| now.saturating_sub(since) >= patience;
         let silent = self.ages.iter().filter(|(_, age)| {
-            // The others end with their process.
+            // Ages of absent processes end with their process.
             self.nodes.contains_key(&age.process) && late(age.heard, AGE_PATIENCE)
         });
         let silent: Vec<_> =
@@ -434,7 +417,7 @@ impl Scheduler {
         node.map(|(process, _)| *process)
     }
 
-    /// Remembers a placement.
+    /// Records a placement.
     fn learn(&mut self, now: Duration, number: u32, placement: &Placement) {
         let &Placement { fence, process, instance, .. } = placement;
         if self.ages.get(&number).is_some_and(|age| age.fence == fence) {
@@ -447,7 +430,7 @@ impl Scheduler {
         self.loads.entry(process).or_default().ages += 1;
     }
 
-    /// Forgets a placement.
+    /// Removes a placement.
     fn forget(&mut self, number: u32) -> Option<Age> {
         let age = self.ages.remove(&number)?;
         if let Some(load) = self.loads.get_mut(&age.process) {
@@ -463,7 +446,7 @@ impl Scheduler {
         }
     }
 
-    /// A process shows that it runs an age. Returns whether that age is its own.
+    /// Records a sign that a process runs an age. Returns whether the age is placed there.
     fn has_heard(&mut self, now: Duration, process: u64, number: u32, fence: u64) -> bool {
         match self.ages.get_mut(&number) {
             Some(age) if (age.fence, age.process) == (fence, process) => {
@@ -474,8 +457,9 @@ impl Scheduler {
         }
     }
 
-    /// A process names a placement of an age that is not known. If it has a later fence than the
-    /// known one of this process, the database is a restored backup, and the known one has ended.
+    /// Called when a process names an unknown placement of an age. If its fence is later than that of
+    /// the process's known placement, the database was restored from a backup, and the known
+    /// placement has ended.
     fn end_outdated(&mut self, process: u64, number: u32, fence: u64) {
         let known = self.ages.get(&number);
         if known.is_some_and(|age| age.process == process && age.fence < fence) {
@@ -483,8 +467,9 @@ impl Scheduler {
         }
     }
 
-    /// Whether a player can have come to a node. A node may repeat who is there, and another leader may
-    /// have let the player in, but nobody leaves an age of another node without being expected.
+    /// Whether a player can have arrived on a node. A node may repeat who is there, and the player
+    /// may have been admitted by another leader, but nobody moves from another node's age without
+    /// being expected.
     fn may_arrive(&self, player: u32, number: u32, process: u64) -> bool {
         let expected = self.expected.get(player);
         expected.is_some_and(|place| (place.number, place.process) == (number, process))
@@ -496,7 +481,7 @@ impl Scheduler {
         self.tasks.push_back(Task::Order { incarnation, order });
     }
 
-    /// A process no longer runs ages.
+    /// Called when a process no longer runs ages.
     fn process_ended(&mut self, process: u64) {
         self.absent.remove(&process);
         let ages = self.ages.iter().filter(|(_, age)| age.process == process);
@@ -548,7 +533,7 @@ impl Scheduler {
         self.tasks.push_back(Task::Came { player });
     }
 
-    /// Removes a player, and records that the player has left, unless it is on the way back.
+    /// Removes a player and records the departure, unless the player is on the way back.
     fn departed(&mut self, player: u32) {
         let Some(place) = self.present.remove(player) else { return };
         if let Some(load) = self.loads.get_mut(&place.process) {
@@ -572,7 +557,7 @@ impl Scheduler {
         }
     }
 
-    /// Sends an order to expect a player, if the node is there.
+    /// Sends the order to expect a player, if the node has joined.
     fn send(&mut self, request: u64) {
         let Some(waiting) = self.waiting.get_mut(&request).filter(|it| !it.is_sent) else { return };
         let Some(node) = self.nodes.get(&waiting.process) else { return };

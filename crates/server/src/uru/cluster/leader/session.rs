@@ -1,8 +1,8 @@
-//! The session of a node's client at the leader.
+//! The session at the leader for a client that is connected to a node.
 //!
-//! Each session has a task, which handles one request after another, like a client's connection to
-//! this process, so notices and replies are in the same order. If its node is given up, or its client
-//! comes back elsewhere, the task hands the session over: see `returning`.
+//! Each session has a task that handles requests one after another, like a client's connection to
+//! this process, so notices and replies keep their order. If its node is given up, or its client
+//! returns through another process, the task hands the session over: see `returning`.
 
 mod returning;
 
@@ -10,9 +10,10 @@ use std::future::ready;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
+use tracing::{Instrument as _, info_span};
 use worldwire_uru::types::NetError;
 
-use super::super::admin::{ADMIN, Dialogue, RemoteOperators};
+use super::super::admin::{ADMIN, Dialogue, NodeOperators};
 use super::super::bus::Pending;
 use super::super::requests::{
     ClientReport, ENTER_AGE, OF_AGES, OF_CLIENTS, RENEW_TICKET, RESUME_SESSION, RenewTicket,
@@ -37,7 +38,7 @@ pub(super) enum Input {
     Abandoned,
 }
 
-/// An output of a session's task, for its node.
+/// An output of a session's task, to be sent to its node.
 pub(super) enum Output {
     Notice(Notice),
     Reply {
@@ -52,22 +53,24 @@ pub(super) enum Output {
 /// Serves a session until its client or the vault ends it.
 pub(super) async fn serve(
     shared: Arc<Shared>,
-    operators: Option<RemoteOperators>,
+    operators: Option<NodeOperators>,
     (remote, front): (RemoteSession, Option<Arc<str>>),
     mut inbox: mpsc::UnboundedReceiver<Input>,
     outputs: mpsc::UnboundedSender<(RemoteSession, Output)>,
 ) {
-    // Sending fails if this process no longer leads.
+    // Sending fails once this process no longer leads.
     let send = |output| outputs.send((remote, output)).is_ok();
     let Ok((session, notices)) = shared.vault.connect().await else {
         send(Output::Ended);
         return;
     };
+    let node = front.clone();
     let presence = shared.games.presence(session.number()).through(front);
     let (dialogue, notified, returning) = (Dialogue::default(), 0, Returning::default());
     let mut client = RemoteClient {
         shared: &shared,
         remote,
+        node,
         operators,
         dialogue,
         session,
@@ -78,7 +81,8 @@ pub(super) async fn serve(
     };
     loop {
         let input = tokio::select! {
-            // A client that has presented its ticket elsewhere must not wait for this node's farewell.
+            // A client that has presented its ticket elsewhere must not have to wait for this
+            // node's farewell.
             biased;
             claim = client.returning.claimed() => {
                 client.hand_over(claim);
@@ -98,6 +102,8 @@ pub(super) async fn serve(
             }
         };
         match input {
+            // The session has ended, and nobody waits for the reply.
+            Some(Input::Request { .. }) if inbox.is_closed() => {}
             Some(Input::Request { number, kind, body }) => {
                 let outcome = client.request(kind, &body).await;
                 for notice in client.returning.take_missed() {
@@ -122,15 +128,18 @@ pub(super) async fn serve(
 struct RemoteClient<'s> {
     shared: &'s Shared,
     remote: RemoteSession,
-    operators: Option<RemoteOperators>,
-    /// With an operator.
+    /// The name of the node.
+    node: Option<Arc<str>>,
+    operators: Option<NodeOperators>,
+    /// The exchange with an operator.
     dialogue: Dialogue,
     session: Connection,
     presence: Presence,
     notices: Notices,
     /// The number of notices sent.
     notified: u64,
-    /// Last, so that a session has ended when its ticket is no longer valid.
+    /// Declared last, so that it is dropped last: by the time its ticket becomes invalid, the
+    /// session has ended.
     returning: Returning,
 }
 
@@ -164,14 +173,16 @@ impl RemoteClient<'_> {
         }
         if let (ADMIN, Some(operators)) = (kind, &self.operators) {
             let part = decoded(body).map_err(|_| NetError::InvalidParameter)?;
-            let answer = self.dialogue.take(operators, part).await?;
+            // The log then shows which node a command came from.
+            let span = info_span!("command", node = self.node.as_deref().unwrap_or_default());
+            let answer = self.dialogue.take(operators, part).instrument(span).await?;
             return encoded(&answer).map_err(|_| NetError::InternalError);
         }
         let named = named_player(kind, body);
         if let Some((player, _)) = named {
             self.give_up(player).await;
         }
-        // Nodes may do what clients may do, and those that run ages what ages may do.
+        // All nodes may make clients' requests; nodes that run ages may also make ages' requests.
         let runs_ages = || self.shared.games.nodes().runs_ages(self.remote.incarnation);
         let is_allowed = OF_CLIENTS.contains(&kind) || OF_AGES.contains(&kind) && runs_ages();
         let carried = is_allowed.then(|| {
@@ -206,7 +217,7 @@ impl RemoteClient<'_> {
     }
 }
 
-/// Makes an encoded request of a session, and encodes its reply.
+/// Carries out an encoded request of a session, and encodes its reply.
 struct CarryOut<'s> {
     session: &'s Connection,
     body: &'s [u8],
@@ -219,7 +230,7 @@ impl<'s> ForKind for CarryOut<'s> {
         let Ok(ask) = decoded::<A>(self.body) else {
             return Box::pin(ready(Err(NetError::InvalidParameter)));
         };
-        // Only ages of this process need no placement.
+        // Only ages in this process need no placement.
         if ask.owner().is_some_and(|owner| owner.fence == 0) {
             return Box::pin(ready(Err(NetError::InvalidParameter)));
         }

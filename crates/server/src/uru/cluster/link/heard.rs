@@ -1,4 +1,4 @@
-//! What the leaders on a bus say: their announcements, refusals and settings.
+//! What a process hears from the leaders on a bus: announcements, refusals and settings.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -6,53 +6,54 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tracing::{error, info, warn};
 
-use super::super::bus::{Bus, BusError, Subjects};
+use super::super::bus::{Bus, BusError};
 use super::super::frames::Announcement;
 use super::super::passport::Refusal;
+use super::super::subjects::Subjects;
 use crate::boot_clock::BootInstant;
 use crate::uru::config::{Settings, ShardConfig};
 
-/// How long to listen before it is certain that no other leader can be heard.
+/// How long to listen before concluding that there is no other leader.
 pub(super) const LISTEN_FOR: Duration = Duration::from_millis(400);
-/// How long a leader counts as alive after its last announcement.
+/// How long a leader counts as alive after its latest announcement.
 const ALIVE_FOR: Duration = Duration::from_secs(3);
 /// The maximum number of remembered leaders.
 const MAX_LEADERS: usize = 4;
-/// How often to log that another shard is led on the bus.
+/// How often to log that another shard has a leader on the bus.
 pub(super) const LOG_EVERY: Duration = Duration::from_secs(60);
 
-/// What happens with the settings that all processes of a shard share.
+/// What to do with the settings shared by all processes of a shard.
 #[derive(Debug)]
 pub(in crate::uru) enum LeadersSettings {
-    /// Nothing.
+    /// Ignore them.
     #[cfg(test)]
     Ignored,
-    /// They replace those of this process.
+    /// Let them replace this process's settings.
     Taken(Settings),
-    /// The log says how they differ from those that this process will use when it leads.
+    /// Log how they differ from the settings that this process will use once it leads.
     Compared(Box<ShardConfig>),
 }
 
-/// A leader that was heard.
+/// A leader that was heard on the bus.
 #[derive(Clone, Debug)]
 pub(in crate::uru) struct HeardLeader {
     /// The random number of its shard.
     pub(in crate::uru) shard: u64,
-    /// Which process it is, for people.
+    /// A description of the process for people.
     pub(in crate::uru) place: String,
     heard: BootInstant,
 }
 
-/// What the leaders have said.
+/// What has been heard from the leaders.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
-    /// Why the last one that answered does not admit this process.
+    /// Why the last leader that answered did not admit this process.
     refusal: Mutex<Option<Refusal>>,
-    /// By shard.
+    /// The leaders heard, one per shard.
     leaders: Mutex<Vec<HeardLeader>>,
 }
 
-/// Listens for a leader of another shard than this.
+/// Listens for a leader of a shard other than `shard`.
 pub(in crate::uru) async fn other_leader(
     bus: &dyn Bus,
     cluster: &str,
@@ -61,7 +62,7 @@ pub(in crate::uru) async fn other_leader(
     let mut announcements = bus.subscribe(&Subjects::of(cluster).leader()).await?;
     let listen = async {
         while let Some(announcement) = announcements.recv().await {
-            if let Some(leader) = HeardLeader::of(&announcement)
+            if let Some(leader) = HeardLeader::of(&announcement.body)
                 && leader.shard != shard
             {
                 return Some(leader);
@@ -73,7 +74,7 @@ pub(in crate::uru) async fn other_leader(
 }
 
 impl HeardLeader {
-    /// The leader that sent an announcement now.
+    /// The leader named in an announcement that has just arrived.
     pub(in crate::uru) fn of(announcement: &[u8]) -> Option<Self> {
         let Announcement { shard, place, .. } = Announcement::parse(announcement).ok()?;
         let place = String::from_utf8_lossy(&place).replace(char::is_control, "?");
@@ -90,7 +91,7 @@ impl Heard {
         self.refusal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers a leader that has just been heard.
+    /// Records a leader that has just been heard.
     pub(super) fn remember(&self, leader: HeardLeader) {
         let mut leaders = self.leaders();
         leaders.retain(|it| it.shard != leader.shard && it.is_alive());
@@ -99,7 +100,7 @@ impl Heard {
         }
     }
 
-    /// A leader of another shard than this that is alive.
+    /// A live leader of a shard other than `shard`.
     pub(super) fn other_leader(&self, shard: u64) -> Option<HeardLeader> {
         self.leaders().iter().find(|it| it.shard != shard && it.is_alive()).cloned()
     }
@@ -110,7 +111,7 @@ impl Heard {
 }
 
 impl LeadersSettings {
-    /// The leader has these settings.
+    /// Handles the leader's settings.
     pub(super) fn hear(&self, leaders: &str) {
         match self {
             #[cfg(test)]
@@ -119,12 +120,12 @@ impl LeadersSettings {
                 Ok(changes) if changes.is_empty() => {}
                 Ok(changes) => info!(%changes, "this node uses the leader's settings"),
                 Err(error) => {
-                    error!(%error, "cannot use the leader's settings; use the same version of worldwire");
+                    error!(%error, "cannot use the leader's settings; run the same version everywhere");
                 }
             },
-            Self::Compared(own) => match own.with_common(leaders) {
-                Ok((_, differences)) if differences.is_empty() => {}
-                Ok((_, differences)) => warn!(
+            Self::Compared(own) => match own.with_common(leaders).map(|(_, it)| it.lasting()) {
+                Ok(differences) if differences.is_empty() => {}
+                Ok(differences) => warn!(
                     %differences,
                     "the settings of the shard will change when this standby takes over"
                 ),

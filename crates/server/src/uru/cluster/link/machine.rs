@@ -1,20 +1,21 @@
-//! A node's membership in a cluster, without I/O: its sessions at the leader, and their requests.
+//! A node's membership in a cluster, without I/O: its sessions at the leader and their requests.
 //!
-//! A node shows its passport to the leader that it hears. The leader may refuse it; then it asks
-//! again later. Otherwise the leader gives it a number, the *incarnation*, under which all frames
-//! travel. If the node does not hear the leader for 3 s, or another process leads, the membership is
-//! over, with all its sessions. Requests without a reply are then refused, although they may have
+//! A node that hears a leader presents its passport. If the leader refuses it, the node asks again
+//! later. Otherwise the leader gives it a number, the *incarnation*, which identifies all of its
+//! frames. If the node does not hear the leader for 3 s, or another process leads, the membership
+//! ends, along with all its sessions. Unanswered requests are then refused, although they may have
 //! taken effect.
 //!
-//! That time counts from when the node *sent* a frame that the leader has heard. The leader counts
-//! from when it *received* the frame, and gives a node up later. So it never ends a session that its
-//! node still serves, although their clocks are not compared.
+//! The 3 s start when the node *sent* a frame that the leader has heard. The leader starts counting
+//! when it *received* the frame, and allows more time before it gives a node up. So it never ends a
+//! session that the node still serves, although their clocks are never compared.
 //!
-//! Leaders of earlier epochs are ignored: they no longer lead. A database that was restored from a
-//! backup may have an earlier epoch than the lost one, although new epochs follow its clock. So a node
-//! follows an earlier leader if it has heard that one, and no other, for 5 s. By then, its
-//! membership is over, and so is the time of its ages. A leader whose database does not confirm that
-//! it leads may have been stopped and woken up: it does not count.
+//! Leaders of earlier epochs are ignored: they no longer lead. A database restored from a backup
+//! may have an earlier epoch than the lost one, although new epochs are derived from the database's
+//! clock. So a node follows an earlier leader once it has heard that leader, and no other, for 5 s.
+//! By then, its membership has ended, and so has the time of its ages. A leader whose database does
+//! not confirm that it leads is not followed: it may be an old one that was suspended and has
+//! resumed.
 
 mod membership;
 
@@ -26,62 +27,63 @@ use worldwire_core::Bytes32;
 use worldwire_uru::types::NetError;
 
 use super::super::ages::{AgeOrder, AgeReport, encoded_order};
-use super::super::bus::Subjects;
 use super::super::channel::ChannelError;
 use super::super::frames::{
     Admitted, AgesOrder, AgesReport, Announcement, Described, DownItem, EndSession, Farewell, Head,
-    Introduced, Notified, OpenSession, Report, Request, SessionEnded, Stopping, UpItem,
-    decode_frame, decode_item, encode_frame,
+    Introduced, Notified, OpenSession, Report, Request, SessionEnded, SettingsChanged, Stopping,
+    UpItem, decode_frame, decode_item, encode_frame,
 };
 use super::super::passport::{Passport, Refusal};
 use super::super::requests::ClientReport;
+use super::super::subjects::{NodeKind, Subjects};
 use crate::uru::vault::Notice;
 use crate::uru::vault::ask::{decoded, encoded};
 use membership::Membership;
 
 pub(in super::super) use membership::LeaveReason;
 
-/// How long a node may go without learning that the leader still hears it.
+/// How long a node may go without confirmation that the leader still hears it.
 pub(in super::super) const MEMBERSHIP: Duration = Duration::from_secs(3);
 
-/// How long a node hears only a leader of an earlier epoch before it follows that one. It must be
-/// longer than a membership.
+/// How long a node must hear only a leader of an earlier epoch before it follows that leader. Must
+/// be longer than a membership.
 pub(in super::super) const RESTORED_AFTER: Duration = Duration::from_secs(5);
-/// The longest pause between two announcements of such a leader.
+/// The longest pause allowed between two announcements of such a leader.
 const MAX_PAUSE: Duration = Duration::from_secs(2);
-/// How long the leader counts as fit to lead after it has announced that.
+/// How long a leader counts as fit to lead after an announcement that says so.
 const FIT_FOR: Duration = Duration::from_secs(2);
 
-/// How long a node that was refused waits before it asks again.
+/// How long a refused node waits before it asks again.
 pub(in super::super) const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// What has happened.
+/// An event for the node.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) enum LinkEvent {
-    /// The settings that all processes of the shard share, as JSON. [`Joined`](Self::Joined) follows.
+    /// The settings shared by all processes of the shard, as JSON. The first ones precede
+    /// [`Joined`](Self::Joined); others follow when an operator changes them.
     Settings(String),
-    /// The node is a member now.
+    /// The node has become a member.
     Joined,
-    /// The leader does not admit the node.
+    /// The leader refuses to admit the node.
     NotAdmitted(Refusal),
-    /// A request was answered, after this many notices to its session.
+    /// The answer to a request, after this many notices to its session.
     Answered { number: u64, notices: u64, outcome: Result<Vec<u8>, NetError> },
-    /// A request has no answer. It may have taken effect.
+    /// A request will not be answered. It may have taken effect.
     Refused { number: u64 },
     /// A notice to a session.
     Notice { session: u64, notice: Notice },
-    /// A session has ended, although nobody asked for that.
+    /// The leader ended a session without being asked to.
     Ended { session: u64 },
-    /// The leader has an order about ages.
+    /// The leader has sent an order about ages.
     Ordered(AgeOrder),
-    /// An operator wants this node to be without clients and new ages, or to serve clients again.
+    /// An operator is draining this node, or lets it serve clients again.
     Draining(bool),
-    /// The leader's database accepts no changes, or accepts them again.
+    /// The leader's database rejects changes, or accepts them again.
     Failing(bool),
-    /// The node follows a leader of an earlier epoch, because the database was restored. Nothing that
-    /// it knows about its ages counts.
+    /// The node follows a leader of an earlier epoch, because the database was restored. Everything
+    /// that the node knows about its ages is invalid.
     Restored { former: u64, epoch: u64 },
-    /// The membership is over. All sessions have ended.
+    /// The membership has ended, and so have all sessions.
     Left(LeaveReason),
 }
 
@@ -89,59 +91,61 @@ pub(in super::super) enum LinkEvent {
 #[derive(Debug)]
 pub(in super::super) struct LinkMachine {
     subjects: Subjects,
+    kind: NodeKind,
     node: String,
     process: u64,
-    /// What the node shows.
+    /// The node's passport.
     passport: Passport,
-    /// Whether that has changed since the node asked to join.
+    /// Whether the passport has changed since the node asked to join.
     has_changed: bool,
-    /// The shard to which the node belongs: that of the first leader that was heard. 0: not known yet.
+    /// The shard that the node belongs to: that of the first leader it heard. 0: not known yet.
     shard: u64,
     /// The epoch of the leader that this node follows.
     epoch: u64,
-    /// When something was heard from that leader.
+    /// When that leader was last heard.
     heard: Duration,
-    /// Whether its database accepts no changes.
+    /// Whether the leader's database rejects changes.
     is_failing: bool,
-    /// Until when it counts as fit to lead.
+    /// Until when the leader counts as fit to lead.
     fit_until: Duration,
-    /// A leader of an earlier epoch.
+    /// A leader of an earlier epoch, if one has been heard.
     earlier: Option<Earlier>,
-    /// Counts attempts to join.
+    /// The current attempt to join.
     attempt: u64,
-    /// Whether it joins no leader any more.
+    /// Whether the node is stopping, and so joins no leader.
     is_stopping: bool,
     state: State,
-    /// How long ages may speak: longer than a membership if another one follows.
+    /// Until when ages may send to clients. Can be later than the end of a membership, if another
+    /// membership follows it.
     tenure_end: Duration,
-    /// The open sessions, with the numbers of their open requests.
+    /// The open sessions, with the numbers of their unanswered requests.
     sessions: HashMap<u64, Vec<u64>>,
-    /// The session of each open request.
+    /// The session of each unanswered request.
     requests: HashMap<u64, u64>,
     next: u64,
-    /// How many frames were sent again.
+    /// The number of resent frames.
     resent: u64,
     events: VecDeque<LinkEvent>,
 }
 
-/// A leader of an earlier epoch than that of the leader that a node follows.
+/// A leader whose epoch is earlier than that of the leader the node follows.
 #[derive(Debug)]
 struct Earlier {
     epoch: u64,
-    /// Since when it has been heard without long pauses.
+    /// The start of the period in which it has been heard without long pauses.
     since: Duration,
     last: Duration,
 }
 
 #[derive(Debug)]
 enum State {
-    /// Waits for a leader.
+    /// Waiting for a leader.
     Apart,
-    /// Was refused, and waits before it asks again.
+    /// Refused, and waiting to ask again.
     Refused {
         since: Duration,
     },
-    /// Asks the leader for an incarnation, now if `is_due`.
+    /// Asking the leader for an incarnation, at once if `is_due`.
     Asking {
         since: Duration,
         is_due: bool,
@@ -150,10 +154,16 @@ enum State {
 }
 
 impl LinkMachine {
-    /// `process` is a random number.
-    pub(in super::super) fn new(subjects: Subjects, node: &str, process: u64) -> Self {
+    /// `process` is the random number of this process.
+    pub(in super::super) fn new(
+        subjects: Subjects,
+        kind: NodeKind,
+        node: &str,
+        process: u64,
+    ) -> Self {
         Self {
             subjects,
+            kind,
             node: node.to_owned(),
             process,
             passport: Passport::default(),
@@ -176,7 +186,7 @@ impl LinkMachine {
         }
     }
 
-    /// What the node shows from now on.
+    /// Updates the node's passport.
     pub(in super::super) fn show(&mut self, passport: Passport) {
         if passport == self.passport {
             return;
@@ -186,7 +196,7 @@ impl LinkMachine {
         self.introduce();
     }
 
-    /// The node belongs to this shard, and leaves the leaders of others.
+    /// Binds the node to this shard. It leaves a leader of any other shard.
     pub(in super::super) fn belong_to(&mut self, shard: u64) {
         if shard != self.shard && shard != 0 {
             self.leave(LeaveReason::OtherLeader);
@@ -195,17 +205,17 @@ impl LinkMachine {
         }
     }
 
-    /// The shard to which the node belongs; 0 if it has heard no leader yet.
+    /// The shard that the node belongs to; 0 if it has heard no leader yet.
     pub(in super::super) fn shard(&self) -> u64 {
         self.shard
     }
 
-    /// The subjects to subscribe to: announcements, and frames.
+    /// The subjects to subscribe to: one for announcements, one for frames.
     pub(in super::super) fn subscriptions(&self) -> [String; 2] {
         [self.subjects.leader(), self.subjects.down(&self.node, self.process)]
     }
 
-    /// Takes an announcement.
+    /// Handles an announcement.
     pub(in super::super) fn announced(&mut self, now: Duration, message: &[u8]) {
         self.timeout(now);
         let Ok(announcement) = Announcement::parse(message) else { return };
@@ -217,7 +227,7 @@ impl LinkMachine {
         }
         let (epoch, is_failing) = (announcement.epoch, announcement.is_failing());
         match epoch.cmp(&self.epoch) {
-            // It was probably stopped, and its database has been restored from a backup since.
+            // That leader has probably been suspended, and its database has since been restored.
             Ordering::Greater if is_failing && now < self.fit_until => return,
             Ordering::Greater => self.leave(LeaveReason::OtherLeader),
             Ordering::Equal => {}
@@ -245,7 +255,7 @@ impl LinkMachine {
         }
     }
 
-    /// Takes a frame.
+    /// Handles a frame.
     pub(in super::super) fn received(&mut self, now: Duration, message: &[u8]) {
         self.timeout(now);
         let Ok((head, payload)) = decode_frame(message) else { return };
@@ -289,7 +299,7 @@ impl LinkMachine {
         });
         let done = items.iter().try_for_each(|item| match decode_item(item)? {
             Some(item) => self.item(item),
-            // A newer version's.
+            // An item from a newer version.
             None => Ok(()),
         });
         if let Err(error) = received.and(done) {
@@ -326,12 +336,12 @@ impl LinkMachine {
         let number = self.next;
         self.sessions.get_mut(&session)?.push(number);
         self.requests.insert(number, session);
-        // If this fails, the request is refused.
+        // If this fails, the request is refused later.
         self.push(Request { number, session, kind, body: Bytes32::new(body) });
         Some(number)
     }
 
-    /// Reports what happens to a client.
+    /// Reports something that happened to a client.
     pub(in super::super) fn report(&mut self, session: u64, report: &ClientReport) {
         if self.sessions.contains_key(&session)
             && let Ok(report) = encoded(report)
@@ -340,12 +350,13 @@ impl LinkMachine {
         }
     }
 
-    /// Sends what this process says about itself.
+    /// Sends this process's description of itself.
     pub(in super::super) fn describe(&mut self, description: Vec<u8>) {
         self.push(Described { description: Bytes32::new(description) });
     }
 
-    /// Says that this process stops: its sessions and ages have ended. It joins no leader any more.
+    /// Announces that this process is stopping: its sessions and ages have ended. It will not join
+    /// a leader again.
     pub(in super::super) fn stop(&mut self) {
         self.is_stopping = true;
         if !self.push(Stopping { reserved: 0 }) {
@@ -353,24 +364,23 @@ impl LinkMachine {
         }
     }
 
-    /// How many frames were sent again, and how many sessions and requests are open.
+    /// The number of resent frames, of sessions, and of unanswered requests.
     pub(in super::super) fn figures(&self) -> (u64, usize, usize) {
         (self.resent, self.sessions.len(), self.requests.len())
     }
 
-    /// Reports what happens to this node and its ages. Returns false while the node is not a member.
+    /// Reports something about this node or its ages. Returns false while the node is not a member.
     pub(in super::super) fn report_ages(&mut self, report: &AgeReport) -> bool {
         encoded_order(report)
             .is_some_and(|report| self.push(AgesReport { report: Bytes32::new(report) }))
     }
 
-    /// Until when the ages of this node may speak to clients. The end of a membership does not change
-    /// this.
+    /// Until when this node's ages may send to clients. Unaffected by the end of a membership.
     pub(in super::super) fn tenure_end(&self) -> Duration {
         self.tenure_end
     }
 
-    /// Whether the leader has everything that was sent.
+    /// Whether the leader has received everything that was sent.
     pub(in super::super) fn is_idle(&self) -> bool {
         match &self.state {
             State::Member(member) => member.channel.is_idle(),
@@ -378,17 +388,16 @@ impl LinkMachine {
         }
     }
 
-    /// What happened next.
+    /// The next event.
     pub(in super::super) fn poll_event(&mut self) -> Option<LinkEvent> {
         self.events.pop_front()
     }
 
     /// The next message to publish, and its subject.
     pub(in super::super) fn poll_transmit(&mut self, now: Duration) -> Option<(String, Vec<u8>)> {
-        let to = self.subjects.up(self.epoch);
-        let (node, process) = (Bytes32::new(self.node.as_bytes()), self.process);
-        let (shard, attempt) = (self.shard, self.attempt);
-        let head = Head { shard, node, process, attempt, ..Head::of(self.epoch) };
+        let to = self.subjects.up(self.epoch, self.kind, &self.node);
+        let (shard, process, attempt) = (self.shard, self.process, self.attempt);
+        let head = Head { shard, process, attempt, ..Head::of(self.epoch) };
         let message = match &mut self.state {
             State::Asking { is_due, .. } => match std::mem::take(is_due) {
                 true => encode_frame(&head, &self.passport.to_bytes()),
@@ -403,12 +412,12 @@ impl LinkMachine {
             }
             State::Apart | State::Refused { .. } => return None,
         };
-        // Its parts are within their limits.
+        // All its parts are within their limits.
         message.ok().map(|message| (to, message))
     }
 
     /// When to call [`timeout`](Self::timeout) and [`poll_transmit`](Self::poll_transmit) again,
-    /// after the latter returned `None`.
+    /// once the latter has returned `None`.
     pub(in super::super) fn poll_timeout(&self) -> Option<Duration> {
         match &self.state {
             State::Member(member) => {
@@ -418,7 +427,7 @@ impl LinkMachine {
         }
     }
 
-    /// Time has passed.
+    /// Handles the passage of time.
     pub(in super::super) fn timeout(&mut self, now: Duration) {
         let State::Member(member) = &mut self.state else { return };
         match now.saturating_sub(member.heard) >= MEMBERSHIP {
@@ -441,7 +450,7 @@ impl LinkMachine {
             }
             DownItem::Reply(reply) => {
                 let number = reply.number;
-                // Unless its session has ended.
+                // The request is unknown if its session has ended.
                 let Some(session) = self.requests.remove(&number) else { return Ok(()) };
                 if let Some(open) = self.sessions.get_mut(&session) {
                     open.retain(|open| *open != number);
@@ -466,10 +475,14 @@ impl LinkMachine {
                 }
             }
             DownItem::AgesOrder(AgesOrder { order }) => {
-                // Otherwise it is a newer version's.
+                // An order that cannot be decoded comes from a newer version.
                 if let Ok(order) = decoded(&order) {
                     self.events.push_back(LinkEvent::Ordered(order));
                 }
+            }
+            DownItem::SettingsChanged(SettingsChanged { settings }) => {
+                let settings = String::from_utf8_lossy(&settings).into_owned();
+                self.events.push_back(LinkEvent::Settings(settings));
             }
             DownItem::Drain(it) => {
                 self.events.push_back(LinkEvent::Draining(it.is_draining != 0));
@@ -478,7 +491,7 @@ impl LinkMachine {
         Ok(())
     }
 
-    /// Shows the leader what has changed.
+    /// Sends the leader the changed passport.
     fn introduce(&mut self) {
         let passport = Bytes32::new(self.passport.to_bytes());
         self.push(Introduced { passport });
@@ -508,8 +521,8 @@ impl LinkMachine {
         }
     }
 
-    /// Notes that a leader of an earlier epoch was heard. Returns whether it must be the leader of a
-    /// restored database.
+    /// Records an announcement by a leader of an earlier epoch. Returns whether that leader's
+    /// database must have been restored from a backup.
     fn is_restored(&mut self, now: Duration, epoch: u64) -> bool {
         let is_fresh = |it: &&mut Earlier| now.saturating_sub(it.last) <= MAX_PAUSE;
         match self.earlier.as_mut().filter(is_fresh) {
@@ -540,7 +553,7 @@ impl LinkMachine {
 
 #[cfg(test)]
 impl LinkMachine {
-    /// The epoch and the incarnation, and the number of the next frame to receive.
+    /// The epoch, the incarnation, and the number of the next frame to receive.
     pub(in super::super) fn membership(&self) -> Option<(u64, u64, u64)> {
         match &self.state {
             State::Member(it) => Some((self.epoch, it.incarnation, it.channel.expected())),

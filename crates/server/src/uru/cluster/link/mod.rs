@@ -1,4 +1,4 @@
-//! A node's end of the cluster: sessions in the leader's vault.
+//! A node's end of the cluster: its sessions in the leader's vault.
 
 mod heard;
 pub(super) mod machine;
@@ -16,12 +16,13 @@ use worldwire_net::LogLimiter;
 use worldwire_uru::types::NetError;
 
 use super::ages::{AgeOrder, AgeReport};
-use super::bus::{Bus, BusError, Messages, Publisher, Subjects};
+use super::bus::{Bus, BusError, Messages, Publisher};
 use super::frames::MAX_BODY;
-use super::leader::MAX_REQUESTS;
+use super::leader::{MAX_REQUEST_BYTES, MAX_REQUESTS};
 use super::members::{Description, Traffic};
 use super::passport::{Passport, PassportOffice, Refusal};
 use super::requests::ClientReport;
+use super::subjects::{NodeKind, Subjects};
 use super::tenure::{NodeTime, Tenure};
 use crate::boot_clock::BootInstant;
 use crate::uru::vault::Notice;
@@ -31,62 +32,63 @@ use machine::{ASK_AGAIN_AFTER, LeaveReason, LinkEvent, LinkMachine, RESTORED_AFT
 
 pub(in crate::uru) use heard::{HeardLeader, LeadersSettings, other_leader};
 
-/// The maximum size of all requests without a reply.
-const MAX_REQUEST_BYTES: usize = 16 << 20;
-/// How many messages or commands are handled at once.
+/// The maximum number of messages or commands handled in one go.
 const MAX_AT_ONCE: usize = 256;
 
 /// How a process joins its cluster.
 #[derive(Debug)]
 pub(in crate::uru) struct Joining {
-    /// Its name.
+    /// Its node name.
     pub(in crate::uru) node: String,
+    /// Its kind, which determines what it may do.
+    pub(in crate::uru) kind: NodeKind,
     /// Its random number.
     pub(in crate::uru) process: u64,
-    /// What it shows.
+    /// Issues its passports.
     pub(in crate::uru) office: PassportOffice,
-    /// What happens with the leader's settings.
+    /// What to do with the leader's settings.
     pub(in crate::uru) settings: LeadersSettings,
 }
 
 #[cfg(test)]
 impl Joining {
-    /// A process that shows nothing.
+    /// A process without a passport.
     pub(in crate::uru) fn of(node: &str, process: u64) -> Self {
         let (node, office) = (node.to_owned(), PassportOffice::default());
-        Self { node, process, office, settings: LeadersSettings::Ignored }
+        let (kind, settings) = (NodeKind::FrontAndAge, LeadersSettings::Ignored);
+        Self { node, kind, process, office, settings }
     }
 }
 
-/// A process' link to the leader. Cheap to clone.
+/// A process's link to the leader. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Link(Arc<Shared>);
 
 struct Shared {
     commands: mpsc::UnboundedSender<Command>,
-    /// Bound the number and the size of requests without a reply.
+    /// Limits the number and total size of unanswered requests.
     requests: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
     traffic: Arc<Traffic>,
     max_notices: usize,
-    /// How long ages may speak.
+    /// How long ages may send to clients.
     time: Arc<NodeTime>,
     opened: Instant,
     heard: Arc<Heard>,
 }
 
-/// What an age node learns from the leader.
+/// What an age node hears about the leader.
 #[derive(Debug)]
 pub(crate) enum NodeEvent {
-    /// The node has joined a leader, which knows nothing about its ages.
+    /// The node has joined a leader that knows nothing about its ages.
     Joined,
-    /// The next leader's database was restored from a backup, and so has earlier fences than this node.
+    /// The next leader's database was restored from a backup, so its fences are lower than ours.
     Restored,
-    /// The leader has an order.
+    /// The leader has sent an order.
     Ordered {
         /// The order.
         order: AgeOrder,
-        /// The number of lapses of the node's time when it arrived; see [`Link::tenure`].
+        /// The number of lapses of the node's time when the order arrived; see [`Link::tenure`].
         lapses: u64,
     },
 }
@@ -97,10 +99,10 @@ impl fmt::Debug for Link {
     }
 }
 
-/// The reply to a request, with the number of notices that its session was sent before it.
+/// The reply to a request, and the number of notices sent to its session before it.
 pub(crate) type Answer = Result<(Vec<u8>, u64), NetError>;
 
-/// A message to the link's task.
+/// A command for the link's task.
 enum Command {
     Open { notices: mpsc::Sender<Notice>, reply: oneshot::Sender<u64> },
     Request { session: u64, kind: u16, body: Vec<u8>, waiting: Waiting },
@@ -115,23 +117,23 @@ enum Command {
     Flush(oneshot::Sender<()>),
 }
 
-/// Waits for a reply, and holds what the request may use until then.
+/// A caller waiting for a reply. Holds the request's permits until then.
 struct Waiting {
     reply: oneshot::Sender<Answer>,
     _permits: [OwnedSemaphorePermit; 2],
 }
 
 impl Link {
-    /// Connects a node to the leader of a cluster, now or later. Each session has room for
-    /// `max_notices` notices.
+    /// Connects a node to the leader of a cluster, immediately or later. Each session can queue up
+    /// to `max_notices` notices.
     pub(in crate::uru) async fn open(
         bus: Arc<dyn Bus>,
         cluster: &str,
         joining: Joining,
         max_notices: usize,
     ) -> Result<Self, BusError> {
-        let Joining { node, process, office, settings } = joining;
-        let mut machine = LinkMachine::new(Subjects::of(cluster), &node, process);
+        let Joining { node, kind, process, office, settings } = joining;
+        let mut machine = LinkMachine::new(Subjects::of(cluster), kind, &node, process);
         machine.show(office.issue().await);
         let [announcements, frames] = machine.subscriptions();
         let announcements = bus.subscribe(&announcements).await?;
@@ -167,29 +169,29 @@ impl Link {
         Ok(Self(Arc::new(shared)))
     }
 
-    /// Why the leader does not admit this process.
+    /// Why the leader refuses to admit this process.
     pub(in crate::uru) fn refusal(&self) -> Option<Refusal> {
         self.0.heard.refusal().clone()
     }
 
-    /// The process belongs to this shard, unless it is 0, and joins no leader of another one.
+    /// Binds the process to this shard, unless `shard` is 0: it joins no leader of another shard.
     pub(in crate::uru) fn belong_to(&self, shard: u64) {
-        // This fails if the runtime has ended.
+        // Fails if the runtime has ended.
         let _ = self.send(Command::BelongTo(shard));
     }
 
-    /// A leader of another shard than this that is alive. Waits until all of them must have been heard.
+    /// A live leader of a shard other than `shard`. First waits long enough to have heard them all.
     pub(in crate::uru) async fn other_leader(&self, shard: u64) -> Option<HeardLeader> {
         sleep_until(self.0.opened + LISTEN_FOR).await;
         self.0.heard.other_leader(shard)
     }
 
-    /// Whether there is a leader that serves this node.
+    /// Whether this node is currently a member of the cluster.
     pub(crate) fn is_member(&self) -> bool {
         self.0.traffic.is_connected.load(Ordering::Relaxed)
     }
 
-    /// Whether the leader's database accepts no changes.
+    /// Whether the leader's database rejects changes.
     pub(crate) fn is_failing(&self) -> bool {
         self.0.traffic.is_failing.load(Ordering::Relaxed)
     }
@@ -199,18 +201,19 @@ impl Link {
         &self.0.traffic
     }
 
-    /// Whether an operator wants this process to be without clients and new ages.
+    /// Whether an operator is draining this process, so that it gets no new clients or ages.
     pub(in crate::uru) fn draining(&self) -> watch::Receiver<bool> {
         self.0.traffic.draining.subscribe()
     }
 
-    /// Tells the leader, now or when there is one, what this process is, unless it knows.
+    /// Sends the leader this process's description, immediately or after joining, unless the leader
+    /// already has it.
     pub(in crate::uru) fn describe(&self, description: Description) {
-        // This fails if the runtime has ended.
+        // Fails if the runtime has ended.
         let _ = self.send(Command::Describe(description));
     }
 
-    /// Opens a session. Returns its number and its notices.
+    /// Opens a session. Returns its number and a receiver for its notices.
     ///
     /// # Errors
     /// [`NetError::InternalError`] while there is no leader.
@@ -222,11 +225,11 @@ impl Link {
         Ok((session, received))
     }
 
-    /// Makes a request of a session. Waits while too many have no reply.
+    /// Makes a request in a session. Waits while there are too many unanswered requests.
     ///
     /// # Errors
-    /// Those of the request; [`NetError::InternalError`] if the session has ended. The request may
-    /// have taken effect then. [`NetError::InvalidParameter`] for a request that is too large.
+    /// The request's own errors. [`NetError::InternalError`] if the session has ended; the request
+    /// may then have taken effect. [`NetError::InvalidParameter`] if the request is too large.
     pub(crate) async fn request(&self, session: u64, kind: u16, body: Vec<u8>) -> Answer {
         let size = body.len().min(MAX_REQUEST_BYTES);
         let size = u32::try_from(size).map_err(|_| NetError::InvalidParameter)?;
@@ -243,48 +246,48 @@ impl Link {
         replied.await.map_err(|_| NetError::RemoteShutdown)?
     }
 
-    /// Reports what happens to a session's client.
+    /// Reports something that happened to a session's client.
     pub(crate) fn report(&self, session: u64, report: ClientReport) {
-        // This fails if the runtime has ended.
+        // Fails if the runtime has ended.
         let _ = self.send(Command::Report { session, report });
     }
 
     /// Ends a session.
     pub(crate) fn end_session(&self, session: u64) {
-        // This fails if the runtime has ended.
+        // Fails if the runtime has ended.
         let _ = self.send(Command::End(session));
     }
 
-    /// What the leader orders from now on. Earlier receivers get nothing more.
+    /// Receives the leader's orders from now on. Earlier receivers get nothing more.
     pub(crate) fn attend(&self) -> mpsc::UnboundedReceiver<NodeEvent> {
         let (attendant, events) = mpsc::unbounded_channel();
-        // This fails if the runtime has ended.
+        // Fails if the runtime has ended.
         let _ = self.send(Command::Attend(attendant));
         events
     }
 
-    /// The right to run an age, given by an order that arrived after this many lapses.
+    /// The right to run an age, granted by an order that arrived after this many lapses.
     pub(crate) fn tenure(&self, number: u32, fence: u64, lapses: u64) -> Arc<Tenure> {
         Tenure::new(number, fence, Arc::clone(&self.0.time), lapses)
     }
 
-    /// Reports something about this node or its ages. Lost while there is no leader.
+    /// Reports something about this node or its ages. The report is lost while there is no leader.
     pub(crate) fn report_ages(&self, report: AgeReport) {
-        // This fails if the runtime has ended.
+        // Fails if the runtime has ended.
         let _ = self.send(Command::ReportAges(report));
     }
 
-    /// Tells the leader that this process stops: its sessions and ages have ended.
+    /// Tells the leader that this process is stopping: its sessions and ages have ended.
     pub(crate) fn stop(&self) {
-        // This fails if the runtime has ended.
+        // Fails if the runtime has ended.
         let _ = self.send(Command::Stop);
     }
 
-    /// Waits until the leader has everything that was reported, or there is none.
+    /// Waits until the leader has received everything that was sent, or there is no leader.
     pub(crate) async fn flush(&self) {
         let (flushed, done) = oneshot::channel();
         if self.send(Command::Flush(flushed)).is_ok() {
-            // This fails if the task has ended.
+            // Fails if the task has ended.
             let _ = done.await;
         }
     }
@@ -304,7 +307,7 @@ struct Task {
     start: BootInstant,
     sessions: HashMap<u64, mpsc::Sender<Notice>>,
     requests: HashMap<u64, Waiting>,
-    /// What this process says about itself.
+    /// This process's description of itself.
     description: Option<Description>,
     traffic: Arc<Traffic>,
     time: Arc<NodeTime>,
@@ -331,7 +334,7 @@ impl Task {
             };
             tokio::select! {
                 count = inbox.recv_many(&mut commands, MAX_AT_ONCE) => {
-                    // The last handle is gone.
+                    // The last handle has been dropped.
                     if count == 0 {
                         return;
                     }
@@ -344,8 +347,8 @@ impl Task {
                 announcement = announcements.recv() => {
                     let Some(announcement) = announcement else { return };
                     self.traffic.add_received(std::slice::from_ref(&announcement));
-                    self.hear_leader(&announcement);
-                    self.machine.announced(self.now(), &announcement);
+                    self.hear_leader(&announcement.body);
+                    self.machine.announced(self.now(), &announcement.body);
                 }
                 () = timer => {}
             }
@@ -353,9 +356,9 @@ impl Task {
             self.machine.timeout(now);
             self.traffic.add_received(&received);
             for frame in received.drain(..) {
-                self.machine.received(now, &frame);
+                self.machine.received(now, &frame.body);
             }
-            // Before orders, which are valid from now on.
+            // Before orders are handled, because they are valid from now on.
             self.time.extend(self.machine.tenure_end());
             // Before commands, which may concern sessions that have just ended.
             self.handle_events();
@@ -377,7 +380,7 @@ impl Task {
         }
     }
 
-    /// Remembers whose announcement this is.
+    /// Records the leader that sent this announcement.
     fn hear_leader(&self, announcement: &[u8]) {
         let Some(leader) = HeardLeader::of(announcement) else { return };
         let (shard, own) = (leader.shard, self.machine.shard());
@@ -390,8 +393,8 @@ impl Task {
                 other = format_args!("{shard:016x}"),
                 leader = leader.place,
                 count,
-                "another shard is led on the bus under the same name, and this process does not join it; \
-                 let all processes of a shard use one database, and give each shard its own `name` in \
+                "another shard with the same name has a leader on the bus, and this process does not join \
+                 it; let all processes of a shard use one database, and give each shard its own `name` in \
                  [cluster]"
             );
         }
@@ -416,7 +419,7 @@ impl Task {
                     Ok(()) => {
                         self.sessions.insert(session, notices);
                     }
-                    // The caller is gone; nothing would ever report this session ended.
+                    // The caller is gone, so nothing else would end this session.
                     Err(_) => self.machine.end_session(session),
                 }
             }
@@ -462,7 +465,7 @@ impl Task {
                         != Some(refusal.clone().without_times());
                     if is_news {
                         let every = ASK_AGAIN_AFTER.as_secs();
-                        error!(reason = %refusal, "the leader does not admit this process; it asks again every {every} s");
+                        error!(reason = %refusal, "the leader does not admit this process; it retries every {every} s");
                     }
                     *last = Some(refusal);
                 }
@@ -476,7 +479,7 @@ impl Task {
                 LinkEvent::Draining(is_draining) => {
                     match is_draining {
                         true => info!(
-                            "an operator is draining this node: it accepts no new clients and no new ages"
+                            "an operator is draining this node: it accepts no new clients or ages"
                         ),
                         false => info!("this node serves clients again"),
                     }
@@ -485,7 +488,9 @@ impl Task {
                 LinkEvent::Failing(is_failing) => {
                     self.traffic.is_failing.store(is_failing, Ordering::Relaxed);
                     match is_failing {
-                        true => warn!("the leader's database accepts no changes; see its log"),
+                        true => {
+                            warn!("the leader's database accepts no changes; see the leader's log")
+                        }
                         false => info!("the leader's database accepts changes again"),
                     }
                 }
@@ -536,10 +541,10 @@ impl Task {
         }
     }
 
-    /// Tells the ages of this node what has happened.
+    /// Notifies the ages of this node of an event.
     fn tell(&self, event: NodeEvent) {
         if let Some(attendant) = &self.attendant {
-            // This fails if the process ends.
+            // Fails if the process is ending.
             let _ = attendant.send(event);
         }
     }
@@ -556,13 +561,13 @@ impl Task {
     }
 }
 
-/// Shows what has changed, until the link ends.
+/// Passes on changed passports until the link ends.
 async fn keep_showing(office: PassportOffice, commands: mpsc::WeakUnboundedSender<Command>) {
     let Some(every) = office.look_every() else { return };
     loop {
         sleep(every).await;
         let passport = office.issue().await;
-        // A strong handle would keep the link open.
+        // A strong handle would keep the link alive.
         let Some(commands) = commands.upgrade() else { return };
         if commands.send(Command::Show(passport)).is_err() {
             return;

@@ -17,7 +17,7 @@ use crate::uru::vault::inspect::{Finding, TreeLine};
 use crate::uru::vault::lookup::Named;
 use crate::uru::vault::players::{Kicked, Renamed};
 use crate::uru::vault::prune::Pruned;
-use crate::uru::vault::steps::VaultState;
+use crate::uru::vault::steps::{RESTRICTED, VaultState, WELCOME};
 
 /// Declares a method for each operator request. The method's future borrows nothing.
 macro_rules! requests {
@@ -88,7 +88,35 @@ impl Vault {
         Ok(self.call(None, None, restrict).await?.0)
     }
 
-    /// Ends an account's sessions, and deletes the account and its players. Fails with
+    /// Tells the processes that follow this vault the welcome message.
+    pub(in crate::uru) async fn set_welcome(&self, text: &str) -> Result<(), NetError> {
+        let text = text.to_owned();
+        let set = move |state: &mut VaultState| {
+            state.tell_standbys(WELCOME, &text);
+            Ok(())
+        };
+        self.operate(None, set).await
+    }
+
+    /// Tells the processes that follow this vault with which keys the shard is served, as a digest,
+    /// and the settings that operators change.
+    pub(in crate::uru) async fn introduce(
+        &self,
+        keys: u64,
+        restricted: bool,
+        welcome: &str,
+    ) -> Result<(), NetError> {
+        let welcome = welcome.to_owned();
+        let record = move |state: &mut VaultState| {
+            state.put_keys(keys);
+            state.tell_standbys(RESTRICTED, &restricted.to_string());
+            state.tell_standbys(WELCOME, &welcome);
+            Ok(())
+        };
+        self.operate(None, record).await
+    }
+
+    /// Ends the sessions of an account, and deletes it and its players. Fails with
     /// [`NetError::AccountNotFound`].
     pub async fn delete_account(&self, name: &str) -> Result<Uuid, NetError> {
         let name = name.to_owned();

@@ -4,7 +4,7 @@ use worldwire_uru::types::Uuid;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::placements::NEXT_FENCE;
-use super::{IDENTITY, NEXT_NODE, NEXT_SCORE, OWN_AGES, VaultState};
+use super::{IDENTITY, KEYS, NEXT_NODE, NEXT_SCORE, OWN_AGES, RESTRICTED, VaultState, WELCOME};
 use crate::store::{
     AccountRow, Change, Changes, CharacterRow, NodeRow, RefRow, ScoreRow, SettingRow,
 };
@@ -49,6 +49,9 @@ impl VaultState {
                 (IDENTITY, _) => {
                     self.identity = u64::from_str_radix(text, 16).unwrap_or_default();
                 }
+                (RESTRICTED, _) => self.live.restricted = Some(text == "true"),
+                (WELCOME, _) => self.live.welcome = Some(text.to_owned()),
+                (KEYS, _) => self.keys = u64::from_str_radix(text, 16).unwrap_or_default(),
                 (NEXT_NODE, Some(next)) => self.next_node = self.next_node.max(next),
                 (NEXT_SCORE, Some(next)) => self.next_score = self.next_score.max(next),
                 (OWN_AGES, _) => {
@@ -134,7 +137,7 @@ impl VaultState {
         self.players = Players::default();
         self.scores = Scores::default();
         self.own_ages.clear();
-        self.identity = 0;
+        (self.identity, self.keys) = (0, 0);
         self.staged.clear();
         self.undo.clear();
     }

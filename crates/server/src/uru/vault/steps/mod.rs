@@ -33,6 +33,7 @@ use super::config::VaultConfig;
 use super::content::{Content, Entry, decode, encode, overlay};
 use super::contents::Contents;
 use super::failures::Failures;
+use super::follow::LiveSettings;
 use super::graph::Graph;
 use super::interest::Interests;
 use super::players::NAME_RULE;
@@ -76,6 +77,10 @@ pub(crate) struct VaultState {
     system: u32,
     /// The random number of this shard; 0 until it has one.
     identity: u64,
+    /// A digest of the keys with which the shard was served last; 0 if that is not known.
+    keys: u64,
+    /// The settings that operators change, as they were loaded.
+    live: LiveSettings,
     /// The instances that the shard created automatically. They belong to the operator under any
     /// name.
     own_ages: BTreeSet<Uuid>,
@@ -121,6 +126,12 @@ const OWN_AGES: &str = "uru.own-ages";
 /// The setting with the random number of the shard, in 16 hexadecimal digits. Copies of the
 /// database are the same shard.
 const IDENTITY: &str = "uru.identity";
+/// The setting with the digest of the servers' keys, in 16 hexadecimal digits.
+const KEYS: &str = "uru.keys";
+/// The setting that tells standbys whether the shard is closed to players: `true` or `false`.
+pub(in crate::uru::vault) const RESTRICTED: &str = "uru.restricted";
+/// The setting that tells standbys the welcome message.
+pub(in crate::uru::vault) const WELCOME: &str = "uru.welcome";
 
 impl VaultState {
     /// An empty vault.
@@ -140,6 +151,8 @@ impl VaultState {
             placements: Placements::default(),
             system: 0,
             identity: 0,
+            keys: 0,
+            live: LiveSettings::default(),
             own_ages: BTreeSet::new(),
             built: HashMap::new(),
             failures: Failures::default(),
@@ -364,6 +377,32 @@ impl VaultState {
     /// The shard's random number; 0 until it has one.
     pub(crate) fn shard_id(&self) -> u64 {
         self.identity
+    }
+
+    /// Records a digest of the keys with which the shard is served.
+    pub(crate) fn put_keys(&mut self, keys: u64) {
+        if keys != self.keys {
+            self.record(Undo::Keys(self.keys));
+            self.keys = keys;
+            self.put_setting(KEYS, format!("{keys:016x}").into_bytes());
+        }
+    }
+
+    /// The digest of the keys with which the shard was served last; 0 if that is not known.
+    pub(crate) fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// The settings that operators change, as they were loaded.
+    pub(in crate::uru) fn live(&self) -> &LiveSettings {
+        &self.live
+    }
+
+    /// Tells standbys about a setting that operators change, if there can be any standbys.
+    pub(crate) fn tell_standbys(&mut self, name: &str, value: &str) {
+        if self.keeps_sessions {
+            self.put_setting(name, value.as_bytes().to_vec());
+        }
     }
 
     /// Sets the numbers of the next node and the next score.

@@ -90,7 +90,7 @@ fn request(state: &mut VaultState) -> Outcome<()> {
     state.put_own_age(instance);
     let fence = state.make_fence()?;
     let (node, process, filename) = ("a".to_owned(), 1, "city".to_owned());
-    let placement = Placement { fence, node, process, instance, filename };
+    let placement = Placement { fence, node, process, instance, filename, folder: 7 };
     state.put_placement(FIRST_PLACED, Some(placement));
     state.put_placement(FIRST_PLACED, None);
     state.put_system(state.system());

@@ -27,6 +27,8 @@ pub(super) enum Undo {
     NextScore(u32),
     System(u32),
     Identity(u64),
+    /// The digest of the keys.
+    Keys(u64),
     OwnAge(Uuid),
     Placement(u32, Option<Placement>),
     NextFence(u64),
@@ -89,6 +91,7 @@ impl VaultState {
                 self.interests.set_system(system, &self.graph);
             }
             Undo::Identity(identity) => self.identity = identity,
+            Undo::Keys(keys) => self.keys = keys,
             Undo::OwnAge(instance) => drop(self.own_ages.remove(&instance)),
             Undo::Placement(number, placement) => self.placements.set(number, placement),
             Undo::NextFence(next) => self.placements.set_next_fence(next),

@@ -1,4 +1,4 @@
-//! What operators see of the ages of nodes, and say in them.
+//! How operators list the ages on nodes and send messages to them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use worldwire_uru::types::Uuid;
 use super::{Age, Scheduler, Task};
 use crate::uru::cluster::ages::AgeOrder;
 
-/// A running age at a node.
+/// A running age on a node.
 #[derive(Clone, Debug)]
 pub(in crate::uru) struct NodeAge {
     /// The age's filename.
@@ -19,13 +19,13 @@ pub(in crate::uru) struct NodeAge {
     pub(in crate::uru) node: String,
     /// How long it has run, as far as this leader knows.
     pub(in crate::uru) since: Duration,
-    /// The players in it, and when they came.
+    /// The players in it, and how long ago they arrived.
     pub(in crate::uru) players: Vec<(u32, Duration)>,
 }
 
 impl Scheduler {
-    /// Shows a message to all players in one instance, or in all ages of nodes. Returns the number of
-    /// players.
+    /// Shows a message to all players in one instance, or in all ages on nodes. Returns the number
+    /// of players.
     pub(in crate::uru::cluster) fn announce(
         &mut self,
         instance: Option<Uuid>,
@@ -48,7 +48,7 @@ impl Scheduler {
         self.present.iter().filter(|(_, place)| is_meant(place.number)).count()
     }
 
-    /// The ages of nodes, in no particular order. Times are durations until now.
+    /// The ages on nodes, in no particular order. Times are durations up to now.
     pub(in crate::uru::cluster) fn running(&self, now: Duration) -> Vec<NodeAge> {
         let mut players: HashMap<u32, Vec<_>> = HashMap::new();
         for (player, place) in self.present.iter() {

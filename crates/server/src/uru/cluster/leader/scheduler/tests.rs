@@ -1,4 +1,4 @@
-//! The scheduler alone. With nodes, see `age_simulation`.
+//! Tests of the scheduler alone. `age_simulation` tests it together with nodes.
 
 use std::net::Ipv4Addr;
 
@@ -13,7 +13,7 @@ fn second(number: u64) -> Duration {
 
 fn placement(fence: u64, process: u64) -> Placement {
     let (node, filename) = ("a".to_owned(), "city".to_owned());
-    Placement { fence, node, process, instance: Uuid([7; 16]), filename }
+    Placement { fence, node, process, instance: Uuid([7; 16]), filename, folder: process }
 }
 
 fn visit(number: u32, fence: u64, player: u32) -> Visit {
@@ -37,11 +37,11 @@ fn info(max_players: u32) -> AgeReport {
     AgeReport::Info { info: NodeInfo { runs_ages: true, host, max_players } }
 }
 
-/// A scheduler with a node of process 1 and incarnation 11, and one of 2 and 22.
+/// A scheduler with two nodes: process 1 with incarnation 11, and process 2 with incarnation 22.
 fn two_nodes() -> Scheduler {
     let mut scheduler = Scheduler::new(START, Vec::new(), Duration::ZERO);
     for (name, process, incarnation) in [("a", 1, 11), ("b", 2, 22)] {
-        scheduler.joined(START, name.to_owned(), incarnation, process);
+        scheduler.joined(START, name.to_owned(), incarnation, (process, process));
         scheduler.reported(START, incarnation, info(100));
     }
     scheduler
@@ -51,7 +51,7 @@ fn tasks(scheduler: &mut Scheduler) -> Vec<Task> {
     std::iter::from_fn(|| scheduler.poll_task()).collect()
 }
 
-/// Lets a player be expected and arrive.
+/// Orders a node to expect a player, and lets the player arrive.
 fn bring(scheduler: &mut Scheduler, number: u32, placed: &Placement, player: u32) {
     let incarnation = placed.process * 11;
     let request = scheduler.expect(START, placed, visit(number, placed.fence, player));
@@ -74,14 +74,14 @@ fn chosen(scheduler: &Scheduler) -> u64 {
 fn new_ages_go_where_most_room_is() {
     let mut scheduler = Scheduler::new(START, Vec::new(), Duration::ZERO);
     assert_eq!(scheduler.choose(), Choice::Here);
-    scheduler.joined(START, "front".to_owned(), 33, 3);
+    scheduler.joined(START, "front".to_owned(), 33, (3, 3));
     let front = NodeInfo { host: "192.0.2.9".to_owned(), ..NodeInfo::default() };
     scheduler.reported(START, 33, AgeReport::Info { info: front });
     assert_eq!(scheduler.choose(), Choice::Here);
 
     let mut scheduler = two_nodes();
     assert_eq!(chosen(&scheduler), 1);
-    // It is being drained.
+    // The node is being drained.
     scheduler.reported(START, 11, info(0));
     assert_eq!(chosen(&scheduler), 2);
     scheduler.reported(START, 11, info(100));
@@ -91,7 +91,7 @@ fn new_ages_go_where_most_room_is() {
     bring(&mut scheduler, CITY + 1, &placement(2, 2), 6);
     bring(&mut scheduler, CITY + 1, &placement(2, 2), 7);
     assert_eq!(chosen(&scheduler), 1);
-    // Now it has three times as much room.
+    // The node now has three times as much room.
     scheduler.reported(START, 22, info(300));
     assert_eq!(chosen(&scheduler), 2);
     // An address that clients cannot use.
@@ -114,7 +114,7 @@ fn ages_requested_at_the_same_time_go_to_different_nodes() {
     assert_eq!(chosen(&scheduler), 2);
     scheduler.release(2);
     assert_eq!(chosen(&scheduler), 2, "it has no ages");
-    // As after another leader.
+    // As after a change of leader.
     scheduler.release(2);
     assert!(scheduler.reserved.is_empty());
 }
@@ -138,7 +138,7 @@ fn a_node_that_does_not_answer_gets_no_more_ages() {
     let request = scheduler.expect(START, &placement(1, 1), visit(CITY, 1, 5));
     let order = AgeOrder::Expect { request, visit: visit(CITY, 1, 5) };
     assert_eq!(tasks(&mut scheduler), [Task::Order { incarnation: 11, order }]);
-    // The answer of another node.
+    // An answer from the wrong node.
     scheduler.reported(START, 22, AgeReport::Expecting { request });
     assert_eq!(scheduler.poll_timeout(), START + LOOK_EVERY);
     scheduler.timeout(START + LOOK_EVERY);
@@ -159,7 +159,7 @@ fn a_silent_node_loses_its_ages_at_once_and_others_after_a_while() {
     scheduler.left(second(1), 11, true);
     let left = Task::Left { auth: 105, age: CITY };
     assert_eq!(tasks(&mut scheduler), [left, Task::End(vec![(CITY, 1)])]);
-    // Who knew that placement before it ended needs another one.
+    // A caller that learned of that placement before it ended needs a new one.
     let request = scheduler.expect(second(1), &placement(1, 1), visit(CITY, 1, 5));
     let over = Task::Answer { request, outcome: Err(NotExpected::Over) };
     assert!(tasks(&mut scheduler).contains(&over));
@@ -183,7 +183,7 @@ fn a_process_that_joins_again_keeps_its_ages() {
     scheduler.left(second(1), 11, false);
     let request = scheduler.expect(second(1), &placement(1, 1), visit(CITY, 1, 7));
     assert_eq!(tasks(&mut scheduler), []);
-    scheduler.joined(second(2), "a".to_owned(), 12, 1);
+    scheduler.joined(second(2), "a".to_owned(), 12, (1, 1));
     let order = AgeOrder::Expect { request, visit: visit(CITY, 1, 7) };
     assert_eq!(tasks(&mut scheduler), [Task::Order { incarnation: 12, order }]);
     let running = AgeReport::Running { number: CITY, fence: 1 };
@@ -205,11 +205,11 @@ fn placements_of_earlier_leaders_wait_for_their_processes() {
     let hold = Duration::from_secs(30);
     let mut scheduler = Scheduler::new(START, stored, hold);
     assert_eq!(scheduler.choose(), Choice::Wait);
-    scheduler.joined(START, "a".to_owned(), 11, 1);
+    scheduler.joined(START, "a".to_owned(), 11, (1, 1));
     assert_eq!(scheduler.choose(), Choice::Wait, "its information is missing");
     scheduler.reported(START, 11, info(100));
     assert_eq!(chosen(&scheduler), 1);
-    // An age whose placement ended, and an age of another process.
+    // An age whose placement has ended, and an age of another process.
     for (number, fence) in [(CITY, 3), (CITY + 1, 5), (CITY + 2, 1)] {
         scheduler.reported(START, 11, AgeReport::Running { number, fence });
         let order = AgeOrder::Revoke { number, fence };
@@ -241,7 +241,7 @@ fn a_node_cannot_move_players_of_others() {
     let order = AgeOrder::Out { number: CITY + 1, player: 5, auth: 105 };
     assert_eq!(tasks(&mut scheduler), [Task::Order { incarnation: 22, order }]);
     assert_eq!(scheduler.present.get(5).map(|place| place.process), Some(1));
-    // Once it is expected there, it may leave the city.
+    // Once the player is expected there, they may leave the city.
     let request = scheduler.expect(START, &placement(2, 2), visit(CITY + 1, 2, 5));
     scheduler.reported(START, 22, AgeReport::Expecting { request });
     scheduler.reported(START, 22, arrived);
@@ -291,7 +291,7 @@ fn players_are_in_one_age_and_leave_with_their_sessions() {
     let arrived = AgeReport::Arrived { number: CITY + 1, fence: 2, player: 5, auth: 105 };
     scheduler.reported(START, 22, arrived);
     assert_eq!(tasks(&mut scheduler), [out(11, CITY), Task::Came { player: 5 }]);
-    // The old age says so later.
+    // The old age reports the departure late.
     scheduler.reported(START, 11, AgeReport::Departed { number: CITY, fence: 1, player: 5 });
     assert_eq!(tasks(&mut scheduler), []);
     assert_eq!(scheduler.players(), [5]);
@@ -305,7 +305,7 @@ fn players_are_in_one_age_and_leave_with_their_sessions() {
     assert!(scheduler.waiting.contains_key(&request) && scheduler.expected.get(5).is_none());
 }
 
-/// A player who enters the same age again does not count as having left it.
+/// A player who re-enters the same age does not count as having left it.
 #[test]
 fn a_player_who_comes_back_has_not_left() {
     let mut scheduler = two_nodes();
@@ -342,11 +342,28 @@ fn placements_of_a_restored_database_end_when_their_process_had_later_ones() {
         AgeReport::Arrived { number, fence, player: 1, auth: 101 },
     ] {
         let mut scheduler = Scheduler::new(START, vec![(CITY, placement(4, 1))], Duration::ZERO);
-        scheduler.joined(START, "a".to_owned(), 11, 1);
-        scheduler.joined(START, "b".to_owned(), 22, 2);
+        scheduler.joined(START, "a".to_owned(), 11, (1, 1));
+        scheduler.joined(START, "b".to_owned(), 22, (2, 2));
         scheduler.reported(START, 22, report.clone());
         assert!(!tasks(&mut scheduler).contains(&Task::End(vec![(CITY, 4)])), "another process");
         scheduler.reported(START, 11, report);
         assert!(tasks(&mut scheduler).contains(&Task::End(vec![(CITY, 4)])));
+    }
+}
+
+#[test]
+fn ages_of_a_restarted_node_do_not_wait_until_an_old_leader_must_be_gone() {
+    let hold = Duration::from_secs(30);
+    for (folder, wait) in [(1, PATIENCE), (9, PATIENCE + hold), (0, PATIENCE + hold)] {
+        let stored = vec![(CITY, placement(7, 1))];
+        let mut scheduler = Scheduler::new(START, stored, hold);
+        scheduler.joined(START, "a".to_owned(), 22, (2, folder));
+        scheduler.reported(START, 22, info(100));
+        scheduler.timeout(START + wait - Duration::from_millis(1));
+        let ended =
+            |scheduler: &mut Scheduler| tasks(scheduler).contains(&Task::End(vec![(CITY, 7)]));
+        assert!(!ended(&mut scheduler), "{folder}");
+        scheduler.timeout(START + wait);
+        assert!(ended(&mut scheduler), "{folder}");
     }
 }

@@ -1,8 +1,8 @@
-//! How the sessions of nodes' clients continue elsewhere.
+//! How sessions of clients on nodes continue elsewhere.
 //!
-//! The session's task holds the ticket of its client. When a client presents it to another process,
-//! that process' session takes over the vault's session and the presence in ages, and the task ends.
-//! If the node is given up first, the session waits without a task.
+//! The session's task holds its client's ticket. When the client presents the ticket to another
+//! process, that process's session takes over the vault's session and the player's presence in
+//! ages, and the task ends. If the node is given up first, the session waits without a task.
 
 use std::future::pending;
 use std::mem;
@@ -15,18 +15,18 @@ use crate::uru::auth::{Claim, HeldTicket, Identity, Recent, SuspendedSession};
 use crate::uru::vault::resume::{Resumed, Ticket};
 use crate::uru::vault::{Connection, Notice};
 
-/// What a session's task knows about the return of its client.
+/// The state that a session's task keeps for its client's return.
 #[derive(Debug, Default)]
 pub(super) struct Returning {
-    /// For resuming the session, once the client has logged in.
+    /// The ticket for resuming the session, once the client has logged in.
     ticket: Option<HeldTicket>,
-    /// The client, then.
+    /// The client, once it has logged in.
     client: Option<Resumed>,
-    /// Notices that the client may not have.
+    /// Recent notices, which the client may not have received.
     recent: Recent,
-    /// Those to repeat to a client that has come back.
+    /// Notices to repeat to a client that has returned.
     missed: Vec<Notice>,
-    /// Since when the client is not connected.
+    /// When the client lost its connection, if it has.
     lost_since: Option<Instant>,
 }
 
@@ -39,7 +39,7 @@ impl Returning {
         }
     }
 
-    /// A notice is sent to the client. One who is kicked off does not return.
+    /// Records a notice sent to the client. A client that was kicked does not return.
     pub(super) fn notified(&mut self, notice: Notice) {
         match notice {
             Notice::KickedOff { .. } => (self.ticket, self.client) = (None, None),
@@ -47,19 +47,19 @@ impl Returning {
         }
     }
 
-    /// The notices to repeat.
+    /// Takes the notices to repeat.
     pub(super) fn take_missed(&mut self) -> Vec<Notice> {
         mem::take(&mut self.missed)
     }
 
-    /// The client has another player, or none.
+    /// The client has switched to another player, or to none.
     pub(super) fn chose(&mut self, player: u32) {
         if let Some(client) = &mut self.client {
             client.player = player;
         }
     }
 
-    /// The client is not connected, but may return.
+    /// The client has lost its connection, but may return.
     pub(super) fn lost(&mut self) {
         if let (Some(ticket), Some(client)) = (&self.ticket, &self.client) {
             ticket.lost(Identity::from(client));
@@ -74,11 +74,11 @@ impl Returning {
 }
 
 impl RemoteClient<'_> {
-    /// Replaces the session's ticket. `used` is the one that the client has presented at the node.
+    /// Replaces the session's ticket. `used` is the ticket that the client presented to the node.
     ///
     /// # Errors
-    /// [`NetError::AuthenticationFailed`] before the login, or if another process has the session
-    /// now; those of the database. The old ticket stays valid.
+    /// [`NetError::AuthenticationFailed`] before the login, or if another process now has the
+    /// session; database errors. The old ticket stays valid.
     pub(super) async fn renew(
         &mut self,
         used: Option<Ticket>,
@@ -100,11 +100,11 @@ impl RemoteClient<'_> {
         Ok(())
     }
 
-    /// Resumes the session that a client left elsewhere, in place of this one. Its client may have
+    /// Replaces this session with the one that the client left elsewhere. The client may have
     /// missed notices.
     ///
     /// # Errors
-    /// Those of the database. The client can try again.
+    /// Database errors. The client can try again.
     pub(super) async fn resume(
         &mut self,
         presented: Ticket,
@@ -116,7 +116,7 @@ impl RemoteClient<'_> {
             Some(kept) => {
                 match self.store(&kept.session, new).await {
                     Ok(()) => {}
-                    // It was kicked off.
+                    // The session was kicked.
                     Err(NetError::AuthenticationFailed) => return Ok(None),
                     Err(error) => {
                         reconnections.put_back(presented, *kept);
@@ -143,7 +143,7 @@ impl RemoteClient<'_> {
         Ok(Some(client))
     }
 
-    /// Ends a session of this player that waits for its client.
+    /// Ends a session of this player that is waiting for its client.
     pub(super) async fn give_up(&self, player: u32) {
         let account = match &self.returning.client {
             Some(client) => Some(client.account),
@@ -157,12 +157,12 @@ impl RemoteClient<'_> {
     /// Hands the session over.
     pub(super) fn hand_over(self, claim: Claim) {
         if let (Some(kept), _) = self.into_kept() {
-            // If whoever claimed it is gone by now, the session ends.
+            // If the claimant is gone by now, the session ends.
             let _ = claim.send(Box::new(kept));
         }
     }
 
-    /// Keeps the session until its client comes back, or the time for that has passed.
+    /// Keeps the session until its client returns or the time limit expires.
     pub(super) fn wait(self) {
         let lost_since = self.returning.lost_since;
         let patience = self.shared.reconnections.patience();
@@ -188,7 +188,8 @@ impl RemoteClient<'_> {
         (kept, ticket)
     }
 
-    /// Lets the client resume a session through the process that takes over from this one.
+    /// Stores the session, so that the client can resume it through the process that takes over
+    /// from this one.
     async fn store(&self, session: &Connection, new: Option<Ticket>) -> Result<(), NetError> {
         match self.shared.vault.keeps_sessions() {
             true => session.keep_ticket(new).await,
