@@ -85,7 +85,7 @@ pub trait Message: fmt::Debug {
         None
     }
 
-    /// Encodes other messages of the conversation, for the build that it has revealed. `None`
+    /// Encodes other messages of the conversation, for the build that the conversation has revealed. `None`
     /// if [`Line::encode`] needs only the definitions.
     fn line_encoder(&self) -> Option<Arc<dyn LineEncoder>> {
         None

@@ -23,8 +23,7 @@ const hold = inputById("hold");
 const buttons = { release: byId("release"), drop: byId("drop"), send: byId("send"), revert: byId("revert") };
 
 /**
- * The message being edited: a held one, or null for an additional one; its fields before any edit; its
- * original bytes, or "".
+ * The message being edited: held, or null if additional; its fields before any edit; its original bytes or "".
  * @typedef {{held: T.Held | null, fields: Json, original: string}} Edit
  */
 

@@ -123,7 +123,7 @@ async function load() {
   if (isOutdated) setTimeout(load, 1000);
 }
 
-/** Works out the side of the proxy that each conversation is on. */
+/** Finds each conversation's side of the proxy. */
 function findLegs() {
   if (values.capture?.live !== "proxy") return;
   for (const [at, one] of conversations.entries()) {

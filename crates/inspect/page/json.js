@@ -26,8 +26,7 @@ const SPACE = /[ \t\r\n]*/y;
  * @returns {Json}
  */
 export function parse(text) {
-  // The browser's own parser reports mistakes better, and all code below can then rely on valid
-  // JSON.
+  // The browser's parser reports mistakes better, and the code below can rely on valid JSON.
   JSON.parse(text);
   let at = 0;
   /** @param {RegExp} form */

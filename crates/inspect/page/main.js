@@ -34,7 +34,7 @@ let isConnected = true;
 function status() {
   const capture = values.capture;
   if (!capture) return;
-  // The file of a proxy can be a temporary one that the user does not know about.
+  // The file of a proxy can be a temporary one.
   const title = capture.live ?? capture.file;
   document.title = `${title} – worldwire`;
   setText(byId("file"), title);

@@ -8,7 +8,7 @@ import { report, set, values, watch } from "./store.js";
 
 /** @import * as T from "./types.js" */
 
-/** The number of rows requested at a time, and the maximum number of such blocks kept. */
+/** Rows requested at a time, and the maximum number of such blocks kept. */
 const BLOCK = 200;
 const MAX_BLOCKS = 64;
 const COLUMNS = ["Row", "Time", "Conv.", "From", "Name", "Bytes", "Values"];
@@ -25,7 +25,7 @@ const followButton = byId("follow");
 const pauseButton = byId("pause");
 /** Whether the last row stays visible. */
 let isFollowing = false;
-/** The number of rows that stay shown while paused. @type {number | null} */
+/** Rows that stay shown while paused. @type {number | null} */
 let paused = null;
 const times = /** @type {HTMLSelectElement} */ (byId("times"));
 const empty = byId("no-messages");
@@ -193,7 +193,7 @@ export async function showTime(time) {
   }
 }
 
-// The list shows a different set of rows from now on.
+// From now on, other rows are shown.
 watch(["shown"], () => {
   paused = null;
   setAttribute(pauseButton, "aria-pressed", false);

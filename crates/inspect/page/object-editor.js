@@ -11,7 +11,7 @@ import { report, set, values } from "./store.js";
 /** @import * as T from "./types.js" */
 /** @import { Json } from "./json.js" */
 
-/** The maximum number of steps of a file that can be undone. */
+/** Maximum undoable steps of a file. */
 const MAX_STEPS = 500;
 
 /**
@@ -209,7 +209,7 @@ undo.addEventListener("click", () => go(-1));
 redo.addEventListener("click", () => go(1));
 save.addEventListener("click", () => ask());
 
-/** Handles the keys for save, undo and redo, which browsers would apply to single fields or the page. @param {KeyboardEvent} event */
+/** Handles save, undo and redo keys, which browsers would apply to single fields. @param {KeyboardEvent} event */
 export function key(event) {
   if (!(event.ctrlKey || event.metaKey) || event.altKey) return;
   const name = event.key.toLowerCase();

@@ -12,7 +12,7 @@ import { report } from "./store.js";
 /** @import { Json } from "./json.js" */
 /** @import { Path, Property } from "./object-value.js" */
 
-/** The number of a list's elements that are shown at first, and that each click adds. */
+/** The number of elements shown at first, and added by each click. */
 const MAX_ITEMS = 100;
 /** Longer lists, and objects with more properties, are initially closed. */
 const LONG = 24;
@@ -44,7 +44,7 @@ export class ObjectForm {
     this.entries = new Map();
     /** Sections that the user opened or closed. @type {Map<string, boolean>} */
     this.opened = new Map();
-    /** The number of shown elements of each list. @type {Map<string, number>} */
+    /** Shown elements of each list. @type {Map<string, number>} */
     this.shown = new Map();
     root.addEventListener("focusin", (event) => {
       const path = event.target instanceof Element ? event.target.getAttribute("data-path") : null;
@@ -281,8 +281,7 @@ export class ObjectForm {
     const id = `classes-${++lists}`;
     const offered = element("datalist", { id });
     const problem = wrong();
-    // A name that is refused here is not part of the object, so the server's responses do not clear this
-    // problem.
+    // A name refused here is not part of the object, so the server's responses do not clear this problem.
     const refused = wrong();
     const input = element("input", { type: "text", list: id, "data-path": `${text}.$class`, "data-key": `${text}.$class`, ...RAW, placeholder: "null", title: property.base ? `${property.base}, or a class derived from it; empty for null` : "Any class; empty for null" });
     input.value = name ?? "";

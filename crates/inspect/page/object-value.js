@@ -94,7 +94,7 @@ export function unescaped(json) {
 }
 
 /**
- * A new object. It takes over another object's values for the properties that both have.
+ * A new object, with another object's values of the properties that both have.
  * @param {string} name of its class
  * @param {Json} before
  */

@@ -1,5 +1,4 @@
-// A running server: its connections and ages, plots of its figures, its log, and a way to kick
-// players.
+// A running server: connections and ages, plots of figures, the log, and kicks.
 
 import * as api from "./api.js";
 import { byId, element, setAttribute, setText } from "./dom.js";
@@ -8,7 +7,7 @@ import { report, set, values, watch } from "./store.js";
 
 /** @import * as T from "./types.js" */
 
-/** The number of values plotted for each figure: one per second. */
+/** Values plotted for each figure: one per second. */
 const HISTORY = 300;
 const SVG = "http://www.w3.org/2000/svg";
 

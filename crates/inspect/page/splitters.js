@@ -5,7 +5,7 @@ import { byId, element, setAttribute } from "./dom.js";
 
 /**
  * @typedef {object} Splitter
- * @property {string} name The dimension that it resizes.
+ * @property {string} name The resized dimension.
  * @property {string} region The id of the region at whose edge it is.
  * @property {"left" | "right" | "top"} edge
  * @property {string} [only] A class, if there is a splitter at this edge only in one arrangement of the regions.

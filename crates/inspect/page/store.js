@@ -82,8 +82,7 @@ export function keepStatus(status) {
 export const forgetStatuses = () => statuses.clear();
 
 /**
- * The latest status of a new selection. Events may overtake the response to the request that created
- * it.
+ * The latest status of a new selection. Events may overtake the response to the request for it.
  * @param {T.SelectionStatus} answer
  */
 export const latestStatus = (answer) => statuses.get(answer.id) ?? answer;

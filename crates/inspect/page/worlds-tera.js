@@ -12,10 +12,10 @@ import { MESSAGES, register, showView } from "./worlds.js";
 
 /** @import * as T from "./types.js" */
 
-/** The number of layouts shown side by side: initially, and at most. */
+/** Layouts shown side by side: initially, and at most. */
 const INITIAL = 2;
 const MAX_COMPARED = 6;
-/** The maximum number of fields and of bytes shown of each. */
+/** Maximum fields and bytes shown of each. */
 const MAX_FIELDS = 400;
 const MAX_BYTES = 1024;
 const COLUMNS = ["Opcode", "From", "Messages", "Bytes", "Best definition", "Accepted"];
@@ -39,7 +39,7 @@ let chosen = null;
 /** The definitions whose layouts are shown, and the row of their message. @type {Set<string>} */
 let compared = new Set();
 let sample = -1;
-/** These change with the list and the choice, so that late answers are detected. */
+/** Change with the list and the choice, to detect late responses. */
 let loads = 0;
 let choices = 0;
 let isLoaded = false;

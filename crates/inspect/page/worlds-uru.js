@@ -13,13 +13,13 @@ import { MESSAGES, Refresh, register, showView } from "./worlds.js";
 /** @import * as T from "./types.js" */
 /** @import { Branch } from "./lazy-tree.js" */
 
-/** The maximum number of parents or children shown in the graph. */
+/** Maximum parents or children shown in the graph. */
 const MAX_DRAWN = 24;
 /** The height of a node in the graph. */
 const HEIGHT = 26;
 /** The text fields of nodes that a shard searches. */
 const TEXTS = ["IString64_1", "String64_1", "String64_2", "String64_3", "String64_4"];
-/** The maximum number of a shard's nodes that a search shows, and of shown nodes that it remembers. */
+/** Limits on a search: a shard's nodes that it shows, and shown nodes that it covers. */
 const MAX_FOUND = 50;
 const MAX_KNOWN = 10_000;
 
@@ -51,9 +51,9 @@ const edits = [];
 
 /** The fields of a shard's nodes that can be edited. */
 const EDITABLE = /^(U?Int32|Uuid|I?String64|Text)_\d$/;
-/** The maximum number of changes listed, and of values of each. */
+/** Maximum changes listed, and values of each. */
 const MAX_SHOWN = 200;
-/** The maximum number of changes that can be undone. */
+/** Maximum undoable changes. */
 const MAX_EDITS = 100;
 
 /** @param {T.VaultLine} line */

@@ -21,7 +21,8 @@ pub(crate) struct Recent(Mutex<VecDeque<(usize, Arc<str>)>>);
 /// The maximum number of messages kept, and their maximum total size.
 const MAX_RECENT: usize = 256;
 const MAX_RECENT_BYTES: usize = 16 << 20;
-/// The number of each side's captured bytes that are kept to find those of a message.
+/// The number of captured bytes to keep for each side, so that a message's own bytes can be located
+/// among them.
 const MAX_WIRE: usize = 1 << 20;
 
 /// One item of the conversation while it is read again.
@@ -73,7 +74,7 @@ pub(crate) fn message(state: &State, number: usize) -> Result<Arc<str>, Refusal>
 /// Reads the conversation again. If `is_strict`, accepts only a message that is reported at the
 /// same packet as before.
 fn find(state: &State, row: &Row, number: usize, is_strict: bool) -> Option<String> {
-    /// The number of copied states that are tried: a message of average length can span two places.
+    /// The number of copied states to try: a message of average length can straddle two of them.
     const ATTEMPTS: usize = 3;
     let mut found = None;
     for earlier in 0..ATTEMPTS {

@@ -1,5 +1,5 @@
-//! The capture file. All readings see the same bytes, even if the file grows in the meantime. If
-//! the file is followed, readings continue when it has grown.
+//! The capture file. Every pass sees the same bytes, even if the file grows in the meantime. If the
+//! file is followed, passes continue when it has grown.
 
 use std::collections::VecDeque;
 use std::fs::{File, Metadata};
@@ -53,7 +53,7 @@ impl FileVersion {
     }
 }
 
-/// The progress of a reading.
+/// The progress of a pass over the file.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     bytes: AtomicU64,
@@ -110,18 +110,18 @@ impl Recording {
         &self.path
     }
 
-    /// The number of the file's bytes that are read.
+    /// The number of bytes of the file that are read.
     pub(crate) fn length(&self) -> u64 {
         self.length.load(Ordering::Acquire)
     }
 
-    /// Whether readings continue when the file grows.
+    /// Whether passes continue when the file grows.
     pub(crate) fn is_followed(&self) -> bool {
         self.tail.is_some()
     }
 
-    /// Whether another program has changed the file since, other than by appending to a
-    /// followed file.
+    /// Whether another program has changed the file since it was opened. Appending to a followed file
+    /// does not count.
     pub(crate) fn is_changed(&self) -> bool {
         let Ok(about) = self.file.metadata() else { return true };
         match self.is_followed() {
@@ -200,8 +200,8 @@ impl Recording {
     /// conversations that the batch closed, until `take` stops it. Returns the reason if the file
     /// could not be read to its end.
     ///
-    /// `stops` is given if the reading should follow the file: it then waits for more at the end,
-    /// until `stops` returns true.
+    /// With `stops`, the pass follows the file: at the end, it waits for more until `stops` returns
+    /// true.
     pub(crate) fn read<S: Sink>(
         &self,
         dissection: Dissection,
@@ -214,9 +214,9 @@ impl Recording {
         self.read_noting(dissection, progress, stops, show, |_| false, note, take)
     }
 
-    /// Like [`read`](Self::read), but passes to `take` what `note` returns for the state after the
-    /// batch, because `take` may run while the next batch is already being read. `note` also
-    /// receives a checkpoint if `is_due` returned true for the position in the file.
+    /// Like [`read`](Self::read), but calls `note` with the state after each batch, and passes its
+    /// result to `take`. `take` cannot look at the state itself, because the next batch may already be
+    /// being read. `note` also receives a checkpoint if `is_due` returned true for the position in the file.
     #[expect(clippy::too_many_arguments, reason = "closures that see each other's borrows")]
     pub(crate) fn read_noting<S: Sink, N>(
         &self,

@@ -42,7 +42,7 @@ pub(crate) struct Suggestions {
 const MAX_SUGGESTIONS: usize = 20;
 /// The maximum length of a filter that is completed, in bytes.
 const MAX_TEXT: usize = 4096;
-/// Words of the language and metadata of messages.
+/// Filter keywords, and message metadata.
 const WORDS: &[&str] = &[
     "and",
     "or",

@@ -1,8 +1,8 @@
 //! TERA's protocol: message definitions, messages, opcode maps, and the connection.
 //!
-//! TERA has no fixed message set. Definition files that the community maintains describe its
-//! messages, and maps that change with every build of the client assign their numbers. With both,
-//! this crate decodes and encodes any message:
+//! TERA has no fixed message set. Community-maintained definition files describe its messages;
+//! maps, which change with every client build, assign their numbers. With both, this crate decodes
+//! and encodes any message:
 //!
 //! ```
 //! use worldwire_tera::file::library::BuildFacts;

@@ -35,7 +35,7 @@
 //!
 //! The features `keys` (key generation), `login` (what clients send instead of a password), `simd`
 //! (faster decryption of captured logins) and `toml` (key files in worldwire's own format) are on by
-//! default. Without them, the crate still decrypts and decodes everything and runs all machines.
+//! default. Without them, the crate still decrypts and decodes everything and runs all state machines.
 //!
 //! The example `register` connects a client to a server over an encrypted connection without using
 //! sockets: `cargo run -p worldwire-uru --example register`.

@@ -492,11 +492,11 @@ fn unusable_packets_are_counted() {
     let unusable = recorder.conversations.unusable();
     let unusable: Vec<_> = unusable.iter().map(|(why, count)| format!("{count} {why}")).collect();
     let expected = [
-        "1 encrypted (IPsec)",
         "1 belonging to an incomplete fragmented packet",
+        "1 cut off inside a header by the capture",
+        "1 encrypted (IPsec)",
         "1 neither TCP nor UDP but ICMP",
         "1 neither TCP nor UDP but IP protocol 99",
-        "1 cut off inside a header by the capture",
         "1 with an invalid header",
     ];
     assert_eq!((&unusable[..], recorder.conversations.cut()), (&expected.map(String::from)[..], 1));

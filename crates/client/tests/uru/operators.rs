@@ -145,7 +145,7 @@ async fn operators_see_who_is_where_and_speak_to_them() {
         let chat = SceneEvent::Chat { player, name, text };
         assert_eq!(scene.apply(&said).unwrap(), [chat]);
     }
-    assert!(message(None, "two\nlines").await.unwrap_err().contains("without line breaks"));
+    assert!(message(None, "two\nlines").await.unwrap_err().contains("no line breaks"));
     assert!(message(Some("Nowhere"), "x").await.unwrap_err().contains("there is no age named"));
     running.stop().await;
 }

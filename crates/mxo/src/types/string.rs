@@ -116,7 +116,7 @@ impl<'d> Field<'d> for Str<'d> {
         };
         let Some(length) = u16::try_from(text.len()).ok().and_then(|length| length.checked_add(1))
         else {
-            return Err(Error::limit("bytes of a text", Self::MAX as u64, text.len() as u64));
+            return Err(Error::limit("bytes of text", Self::MAX as u64, text.len() as u64));
         };
         writer.u16(length);
         writer.bytes(text);
@@ -355,7 +355,7 @@ fn checked(bytes: Vec<u8>, most: usize) -> Result<Vec<u8>> {
         return Err(Error::value("text without NUL characters", "a NUL character"));
     }
     if bytes.len() > most {
-        return Err(Error::limit("bytes of a text", most as u64, bytes.len() as u64));
+        return Err(Error::limit("bytes of text", most as u64, bytes.len() as u64));
     }
     Ok(bytes)
 }

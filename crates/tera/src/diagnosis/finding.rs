@@ -173,8 +173,8 @@ impl fmt::Display for Finding {
                 let plural = plural(*count);
                 match (failed, error, gaps) {
                     (0, _, 0) | (_, None, 0) => {
-                        let what = "expects bodies in other positions";
-                        write!(f, "{title} {what} in {odd} of {count} message{plural}")?;
+                        let what = "expects bodies at offsets other than those in";
+                        write!(f, "{title} {what} {odd} of {count} message{plural}")?;
                     }
                     (0, _, _) | (_, None, _) => {
                         write!(f, "{title} leaves gaps in {gaps} of {count} message{plural}")?;

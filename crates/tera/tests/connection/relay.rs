@@ -316,7 +316,7 @@ fn a_stream_of_something_else_passes() {
     let mut relay = relay_of(RelayConfig::default());
     assert!(hear(&mut relay, Side::Client, b"GET / HTTP/1.1\r\n\r\n").is_empty(), "half a key");
     let heard = hear(&mut relay, Side::Server, b"HTTP/1.1 404\r\n");
-    assert!(heard.len() == 1 && heard[0].contains("wanted hello"), "{heard:?}");
+    assert!(heard.len() == 1 && heard[0].contains("wanted the hello"), "{heard:?}");
     assert_eq!(relay.poll_transmit(Side::Server).unwrap(), b"GET / HTTP/1.1\r\n\r\n");
     assert_eq!(relay.poll_transmit(Side::Client).unwrap(), b"HTTP/1.1 404\r\n");
     assert_eq!(relay.poll_timeout(), None);

@@ -322,8 +322,8 @@ mod tests {
 
     use super::*;
 
-    /// After lost bytes, a message is searched for at every offset. There is none at most offsets,
-    /// and building an error for each would be slow.
+    /// After lost bytes, a message is searched for at every offset. Most offsets have none, and
+    /// building an error for each would be slow.
     #[test]
     fn a_search_rejects_most_offsets_by_their_header() {
         const OFFSETS: usize = 2000;

@@ -161,7 +161,7 @@ impl ClimbingWall {
         }
         match self.entered.get_mut(team_index(team)) {
             Some(place) if place.is_none() => *place = Some(from),
-            _ => return Err(Refused::state("another player of the team has entered")),
+            _ => return Err(Refused::state("another player on the team has already entered")),
         }
         table.send(from, ServerMessage::from(PlayerEntered {}));
         self.show(table, Self::locks);

@@ -30,7 +30,7 @@ pub enum TextFault {
     },
 }
 
-/// Why text must not be sent to clients; `None` if it may.
+/// Why text must not be sent to clients; `None` if it can be sent.
 #[must_use]
 pub fn text_fault<const N: usize>(text: &GameText<'_, N>) -> Option<TextFault> {
     if text.units() >= N {

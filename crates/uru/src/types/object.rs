@@ -394,6 +394,6 @@ mod tests {
         let all = json!({"loadMask": 0x3c, "quality": 0xf3, "capability": 0xfc});
         assert_eq!(uoid(all).unwrap(), Some(LoadMask(0x3c)));
         let wrong = uoid(json!({"loadMask": 0x3c, "quality": 0xf4})).unwrap_err().to_string();
-        assert!(wrong.contains("loadMask: wanted the mask of"), "{wrong}");
+        assert!(wrong.contains("loadMask: wanted the mask that"), "{wrong}");
     }
 }

@@ -84,7 +84,7 @@ fn net_message(case: &Json) -> Outcome {
     let limits = &Limits::DEFAULT;
     let outer = ClassIndex(class.into());
     ensure(received(outer, &bytes, limits).map_err(shown)? == message, "received differs")?;
-    // Administrators may send everything.
+    // Administrators may send any message.
     check(&bytes, &Rules::ADMIN, &mut Inflater::new(), limits).map_err(shown)
 }
 

@@ -28,7 +28,8 @@ Steps, separated by +:
   token USER CK2            use the result of another login, as in -U or from `ki account token`
   validate                  reconnect with the login's result and wait to be admitted
   list                      list the account's characters
-  create NAME SCHOOL        create a default character: Fire, Ice, Storm, Myth, Life, Death or Balance
+  create NAME SCHOOL        create a default character of the school Fire, Ice, Storm, Myth, Life, Death or
+                            Balance
   create-from FILE          create a character from a blob
   delete CHARACTER          delete a character, by name or number
   select CHARACTER          select a character; the server then closes the connection

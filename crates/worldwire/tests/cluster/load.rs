@@ -21,8 +21,8 @@ pub(crate) const FRONT: usize = 1;
 pub(crate) const NODES: [usize; 3] = [2, 3, 4];
 /// How often a player says something.
 pub(crate) const TALK_EVERY: Duration = Duration::from_millis(100);
-/// The maximum number of attempts, in case other processes disturb the measurement of processor
-/// time, or heartbeats that of bus traffic.
+/// The maximum number of attempts. Other processes can disturb the measurement of processor time,
+/// and heartbeats that of bus traffic.
 const TRIES: usize = 3;
 
 /// A running shard, and the players in its ages.

@@ -48,8 +48,8 @@ fn a_capture_without_conversations_says_why() {
     );
     assert_eq!(
         said,
-        "worldwire: capture: 4 packets not used: 2 not IP but ARP, 1 neither TCP nor UDP but \
-         ICMP, 1 cut off inside a header by the capture\nworldwire: capture: 1 packet cut short \
+        "worldwire: capture: 4 packets not used: 2 not IP but ARP, 1 cut off inside a header \
+         by the capture, 1 neither TCP nor UDP but ICMP\nworldwire: capture: 1 packet cut short \
          by the capture; capture with a snap length of 0\n0 conversations, 0 messages\n"
     );
     assert_eq!(code, Some(0));

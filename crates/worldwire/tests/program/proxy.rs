@@ -578,7 +578,10 @@ fn mistakes_are_named() {
     fs::write(home.join("notes.txt"), "not a capture, but long enough").unwrap();
     let to = ["proxy", "mxo", "--to", "127.0.0.1:9", "--listen", "127.0.0.1:0"];
     let said = refused(&[&to[..], &["--record", "notes.txt"]].concat());
-    assert!(said.contains("notes.txt: the file exists, but is not a pcapng capture"), "{said}");
+    assert!(
+        said.contains("notes.txt: the file exists, but is not a little-endian pcapng capture"),
+        "{said}"
+    );
     let kept = fs::read_to_string(home.join("notes.txt")).unwrap();
     assert_eq!(kept, "not a capture, but long enough");
     let said = refused(&[&to[..], &["--show", "auth.Nothing"]].concat());

@@ -463,7 +463,7 @@ fn no_mark(bytes: &[u8]) -> Error {
 /// Adds a hint to an error about wrong line ends.
 fn with_line_end_hint(error: Error, units: &[u8]) -> Error {
     if units.as_chunks::<2>().0.contains(&LF) {
-        return error.hint("lines end with CR LF, not with LF alone");
+        return error.hint("lines must end with CR LF, not LF alone");
     }
     error
 }
@@ -543,7 +543,7 @@ mod tests {
         assert_eq!(
             error(&file("1:N\nk\n\nx\n")),
             "at byte 0: wanted a line such as 1:Items, with CR LF at its end, found \
-             \"1:N\\nk\\n\\nx\\n\"; lines end with CR LF, not with LF alone"
+             \"1:N\\nk\\n\\nx\\n\"; lines must end with CR LF, not LF alone"
         );
         assert_eq!(
             error(&file("x:N\r\n")),

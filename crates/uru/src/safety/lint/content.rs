@@ -457,7 +457,8 @@ fn brain<'b, 'd>(object: &'b AvatarObject<'d>) -> Option<&'b ArmatureBrain<'d>> 
     }
 }
 
-/// Whether both messages of a brain are encoded as the class index of null where a boolean belongs.
+/// Whether both messages of a brain are encoded as a bare null class index, without the boolean that
+/// should come first.
 /// Readers mistake the first index for two booleans.
 fn has_bare_nulls(object: &AvatarObject<'_>) -> bool {
     let generic = match object {

@@ -138,7 +138,7 @@ mod tests {
             made("b", Outcome::Unknown),
         ];
         assert_eq!(check_nodes(&calls, &stored(&[(7, "a", 1)], &[(1, 7)])), Ok(4));
-        // Unacknowledged changes may be there as well.
+        // Unacknowledged changes may also be present.
         check_nodes(&calls, &stored(&[(7, "a", 2), (8, "b", 0)], &[(1, 7)])).unwrap();
     }
 

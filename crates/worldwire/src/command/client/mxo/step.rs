@@ -82,9 +82,9 @@ fn step(words: &[String]) -> Result<Step, String> {
             Step::Wait(seconds.ok_or_else(|| misfit("a number of seconds"))?)
         }
         ("leave", []) => Step::Leave,
-        ("create" | "load" | "delete", _) => return Err(misfit("the name of a character")),
-        ("say", _) => return Err(misfit("a text")),
-        ("whisper", _) => return Err(misfit("the name of a character and a text")),
+        ("create" | "load" | "delete", _) => return Err(misfit("a character name")),
+        ("say", _) => return Err(misfit("a message")),
+        ("whisper", _) => return Err(misfit("a character name and a message")),
         ("emote", _) => return Err(misfit("the name of an emote")),
         ("travel", _) => return Err(misfit("the number of a district")),
         ("wait", _) => return Err(misfit("a number of seconds")),
@@ -151,10 +151,10 @@ mod tests {
             "emote: needs the name of an emote, such as Wave, not \"Wafe\""
         );
         assert_eq!(error("travel x"), "travel: needs the number of a district, not \"x\"");
-        assert_eq!(error("create"), "create: needs the name of a character");
+        assert_eq!(error("create"), "create: needs a character name");
         assert_eq!(
             error("whisper Neo"),
-            "whisper: needs the name of a character and a text, not \"Neo\""
+            "whisper: needs a character name and a message, not \"Neo\""
         );
         assert_eq!(error("enter 1"), "enter takes no arguments; remove \"1\"");
         assert_eq!(error("login +"), "a step is missing before or after +");

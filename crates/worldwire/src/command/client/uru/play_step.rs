@@ -29,7 +29,7 @@ steps! {
         "set a shared variable; only the game's owner can";
     Vars = "vars" "", "list the shared variables";
     CreateMarkerGame(String, Option<MarkerGameType>) = "create-marker-game" "NAME [TYPE]",
-        "create a marker game, quest or cgz, and a vault node for it";
+        "create a marker game (TYPE: quest or cgz) and a vault node for it";
     OpenMarkerGame(String) = "open-marker-game" "NAME",
         "open and play a marker game from your vault, by name or template";
     Markers = "markers" "", "list the markers";
