@@ -4,7 +4,8 @@ use worldwire_uru::types::Uuid;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::placements::NEXT_FENCE;
-use super::{IDENTITY, KEYS, NEXT_NODE, NEXT_SCORE, OWN_AGES, RESTRICTED, VaultState, WELCOME};
+use super::settings::{IDENTITY, KEYS, OWN_AGES, RESTRICTED, WELCOME};
+use super::{NEXT_NODE, NEXT_SCORE, VaultState};
 use crate::store::{
     AccountRow, Change, Changes, CharacterRow, NodeRow, RefRow, ScoreRow, SettingRow,
 };

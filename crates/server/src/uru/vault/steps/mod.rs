@@ -16,6 +16,7 @@
 
 mod load;
 mod placements;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod undo;
@@ -47,6 +48,7 @@ use crate::store::{Change, Changes, Key, NodeRow, RefRow, ScoreRow, SettingRow};
 
 pub use load::Damage;
 use placements::Placements;
+pub(in crate::uru::vault) use settings::{RESTRICTED, WELCOME};
 use undo::{Mark, Undo};
 
 /// Fills a buffer with random bytes.
@@ -121,17 +123,6 @@ const MAX_NODE_BYTES: usize = 1_048_576;
 const NEXT_NODE: &str = "uru.next-node";
 /// The setting with the number of the next score.
 const NEXT_SCORE: &str = "uru.next-score";
-/// The setting with the instances that the shard created automatically, 16 bytes each.
-const OWN_AGES: &str = "uru.own-ages";
-/// The setting with the random number of the shard, in 16 hexadecimal digits. Copies of the
-/// database are the same shard.
-const IDENTITY: &str = "uru.identity";
-/// The setting with the digest of the servers' keys, in 16 hexadecimal digits.
-const KEYS: &str = "uru.keys";
-/// The setting that tells standbys whether the shard is closed to players: `true` or `false`.
-pub(in crate::uru::vault) const RESTRICTED: &str = "uru.restricted";
-/// The setting that tells standbys the welcome message.
-pub(in crate::uru::vault) const WELCOME: &str = "uru.welcome";
 
 impl VaultState {
     /// An empty vault.
@@ -352,57 +343,6 @@ impl VaultState {
         self.record(Undo::System(self.system));
         self.system = id;
         self.interests.set_system(id, &self.graph);
-    }
-
-    /// Marks an instance as one that the shard created automatically.
-    pub(crate) fn put_own_age(&mut self, instance: Uuid) {
-        if self.own_ages.contains(&instance) {
-            return;
-        }
-        self.record(Undo::OwnAge(instance));
-        self.own_ages.insert(instance);
-        self.put_setting(OWN_AGES, self.own_ages.iter().flat_map(|age| age.0).collect());
-    }
-
-    /// Gives the shard a random number, unless it has one.
-    pub(crate) fn identify(&mut self) {
-        if self.identity != 0 {
-            return;
-        }
-        self.record(Undo::Identity(self.identity));
-        self.identity = u64::from_le_bytes(self.random_bytes()).max(1);
-        self.put_setting(IDENTITY, format!("{:016x}", self.identity).into_bytes());
-    }
-
-    /// The shard's random number; 0 until it has one.
-    pub(crate) fn shard_id(&self) -> u64 {
-        self.identity
-    }
-
-    /// Records a digest of the keys with which the shard is served.
-    pub(crate) fn put_keys(&mut self, keys: u64) {
-        if keys != self.keys {
-            self.record(Undo::Keys(self.keys));
-            self.keys = keys;
-            self.put_setting(KEYS, format!("{keys:016x}").into_bytes());
-        }
-    }
-
-    /// The digest of the keys with which the shard was served last; 0 if that is not known.
-    pub(crate) fn keys(&self) -> u64 {
-        self.keys
-    }
-
-    /// The settings that operators change, as they were loaded.
-    pub(in crate::uru) fn live(&self) -> &LiveSettings {
-        &self.live
-    }
-
-    /// Tells standbys about a setting that operators change, if there can be any standbys.
-    pub(crate) fn tell_standbys(&mut self, name: &str, value: &str) {
-        if self.keeps_sessions {
-            self.put_setting(name, value.as_bytes().to_vec());
-        }
     }
 
     /// Sets the numbers of the next node and the next score.
