@@ -120,6 +120,8 @@ pub(crate) struct Fault {
     node: usize,
 }
 
+/// How often to try again to let a commit arrive late.
+const LATE_COMMITS: usize = 3;
 /// The maximum time for which a process is stopped.
 const LONGEST: u64 = 60_000;
 
@@ -199,7 +201,11 @@ impl Fault {
                 Undo::Open
             }
             Kind::LateCommit => {
-                send_late_commit(cluster, cluster.leader()?, cluster.standby()?);
+                let mut attempts = 1..=LATE_COMMITS;
+                while !send_late_commit(cluster, cluster.leader()?, cluster.standby()?) {
+                    assert!(attempts.next().is_some(), "the old leader commits nothing");
+                    cluster.wait_until("no standby is left", || cluster.is_complete());
+                }
                 Undo::Nothing
             }
         })
