@@ -5,10 +5,9 @@ use core::time::Duration;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::time::Instant;
 
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use worldwire_core::connection::Connection;
 
 use crate::application::{Application, End};
@@ -265,5 +264,22 @@ impl Journal {
             }
             end => tracing::debug!(%address, %end, "connection ended"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_to_accept_counts_for_a_few_seconds() {
+        let counts = Counts::new(Permits::new(Capacity { total: 1, per_address: 1 }));
+        assert!(!counts.is_failing());
+        counts.accept_failed();
+        assert!(counts.is_failing());
+        tokio::time::advance(FAILING_FOR).await;
+        assert!(!counts.is_failing());
+        counts.accept_failed();
+        assert!(counts.is_failing());
     }
 }

@@ -17,7 +17,7 @@ use worldwire_uru::crypt::key::PrimeKind;
 
 use super::admin::{Control, Relay};
 use super::cluster::{Description, Joining, KeyDigests, LeadersSettings, NodeKind, Refusal};
-use super::config::{self, Role, ShardConfig};
+use super::config::{self, RESTRICTED, Role, ShardConfig, WELCOME};
 use super::game::GameRandom;
 use super::joining::{bus, not_led, passports, vault_at_leader};
 use super::vault::{Environment, Followed, LiveSettings, Vault, VaultCopy};
@@ -110,7 +110,10 @@ impl Standby {
         let own = LiveSettings::of(&parts.config);
         let adopting = tokio::spawn(adopt(folder.clone(), Arc::clone(&view), followed.live(), own));
         let bind = || async {
-            may_lead(leader.as_ref(), &parts, &followed, &precedence).await?;
+            if followed.has_other_keys(keys) {
+                return Err(StartError::OtherKeys);
+            }
+            may_lead(leader.as_ref(), &parts.config, followed.shard(), &precedence).await?;
             client_port(&parts.config).await
         };
         let taken = standby.lead::<_, _, ShardError>(signal, bind).await;
@@ -131,7 +134,7 @@ impl Standby {
             // Perhaps not all of them are written yet.
             let written = configure(&folder, live.since(&LiveSettings::of(&parts.config))).await;
             if let Err(error) = written {
-                complain(Some(&error.to_string()));
+                complain(&error.to_string());
             }
             live.apply_to(&mut parts.config);
         }
@@ -150,16 +153,12 @@ impl Standby {
 /// with two leaders, nodes could follow only one of them.
 async fn may_lead(
     leader: Option<&Vault>,
-    parts: &Parts,
-    followed: &Followed,
+    config: &ShardConfig,
+    shard: u64,
     precedence: &Precedence,
 ) -> Result<(), StartError> {
-    if followed.has_other_keys(KeyDigests::of(&parts.server.keys).short()) {
-        return Err(StartError::OtherKeys);
-    }
     let Some(link) = leader.and_then(Vault::link) else { return Ok(()) };
-    let shard = followed.shard();
-    not_led(link.other_leader(shard).await, &parts.config, shard)?;
+    not_led(link.other_leader(shard).await, config, shard)?;
     match link.refusal() {
         Some(refusal @ Refusal::Keys { .. }) => Err(StartError::NotAdmitted(refusal.to_string())),
         _ if precedence.must_wait(Instant::now()) => Err(StartError::NotJoined(UNJOINED_PATIENCE)),
@@ -204,7 +203,7 @@ impl Precedence {
     }
 }
 
-/// Keeps the leader's description of this process up to date.
+/// Keeps the view of this process, and the leader's description of it, up to date.
 async fn keep_described(
     leader: Option<Vault>,
     precedence: Arc<Precedence>,
@@ -249,11 +248,11 @@ async fn adopt(
                 Ok(()) => (own, failure) = (wanted, None),
                 // Tried again, because otherwise this process would start with the old settings.
                 Err(error) => {
-                    let error = Some(error.to_string());
-                    if failure != error {
-                        complain(error.as_deref());
+                    let error = error.to_string();
+                    if failure.as_ref() != Some(&error) {
+                        complain(&error);
                     }
-                    failure = error;
+                    failure = Some(error);
                 }
             }
         }
@@ -268,7 +267,7 @@ async fn adopt(
     }
 }
 
-fn complain(error: Option<&str>) {
+fn complain(error: &str) {
     error!(error, "cannot write settings of the active process to shard.toml");
 }
 
@@ -310,8 +309,8 @@ impl LiveSettings {
     fn since(&self, others: &Self) -> Vec<(&'static str, &'static str, Json)> {
         let restricted = self.restricted.filter(|_| self.restricted != others.restricted);
         let welcome = self.welcome.as_ref().filter(|_| self.welcome != others.welcome);
-        let restricted = restricted.map(|it| ("auth", "restricted", json!(it)));
-        restricted.into_iter().chain(welcome.map(|it| ("", "welcome", json!(it)))).collect()
+        let restricted = restricted.map(|it| (RESTRICTED.0, RESTRICTED.1, json!(it)));
+        restricted.into_iter().chain(welcome.map(|it| (WELCOME.0, WELCOME.1, json!(it)))).collect()
     }
 }
 

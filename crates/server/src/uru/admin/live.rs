@@ -319,8 +319,7 @@ impl Control {
     /// Changes a setting in the configuration file.
     async fn configure(
         &self,
-        section: &'static str,
-        key: &'static str,
+        (section, key): (&'static str, &'static str),
         value: Json,
     ) -> Result<(), RequestError> {
         let folder = self.folder.clone();
@@ -340,7 +339,7 @@ impl Control {
         let welcome = match text {
             Some(text) => {
                 let _changing = self.changing.lock().await;
-                self.configure("", "welcome", json!(text)).await?;
+                self.configure(config::WELCOME, json!(text)).await?;
                 self.vault.set_welcome(&text).await?;
                 self.change(|config| config.welcome.clone_from(&text));
                 tracing::info!(text, "operator changed the welcome message");
@@ -357,7 +356,7 @@ impl Control {
     /// Closes the shard to players or opens it. Also changes the configuration.
     async fn restrict(&self, closed: bool, kick: bool) -> Result<Vec<Json>, RequestError> {
         let _changing = self.changing.lock().await;
-        self.configure("auth", "restricted", json!(closed)).await?;
+        self.configure(config::RESTRICTED, json!(closed)).await?;
         let kicked = self.vault.restrict(closed, kick).await?;
         self.change(|config| config.auth.restricted = closed);
         match closed {

@@ -11,8 +11,12 @@ use crate::config::{ConfigError, ServerConfig as _, toml_value};
 
 /// The shared settings and sections. All others concern one process or only the leader.
 const COMMON: [&str; 7] = ["encryption", "build", "any_build", "welcome", "auth", "game", "games"];
-/// Those among them that operators change while the shard runs. Standbys follow such changes.
-const LIVE: [&str; 2] = ["welcome", "auth.restricted"];
+/// The setting that closes the shard to players: its section and name.
+pub(in crate::uru) const RESTRICTED: (&str, &str) = ("auth", "restricted");
+/// The setting with the welcome message.
+pub(in crate::uru) const WELCOME: (&str, &str) = ("", "welcome");
+/// The shared settings that operators change while the shard runs. Standbys follow such changes.
+const LIVE: [(&str, &str); 2] = [RESTRICTED, WELCOME];
 /// The maximum number of differences to describe.
 const MAX_SHOWN: usize = 8;
 
@@ -117,7 +121,9 @@ impl Differences {
 
     /// Those that will still differ when this process takes over from the leader.
     pub(in crate::uru) fn lasting(self) -> Self {
-        let is_lasting = |it: &Difference| !LIVE.contains(&&*it.name);
+        let is_lasting = |it: &Difference| {
+            !LIVE.contains(&it.name.split_once('.').unwrap_or(("", it.name.as_str())))
+        };
         Self(self.0.into_iter().filter(is_lasting).collect())
     }
 

@@ -25,7 +25,7 @@ pub use addresses::{check_public_address, parse_listen};
 pub use ages::FixedAge;
 pub use cluster::Role;
 pub(super) use cluster::is_name;
-pub(super) use common::Settings;
+pub(super) use common::{RESTRICTED, Settings, WELCOME};
 pub(super) use edit::edit;
 
 use addresses::listen_address;

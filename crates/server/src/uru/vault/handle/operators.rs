@@ -109,8 +109,13 @@ impl Vault {
         let welcome = welcome.to_owned();
         let record = move |state: &mut VaultState| {
             state.put_keys(keys);
-            state.tell_standbys(RESTRICTED, &restricted.to_string());
-            state.tell_standbys(WELCOME, &welcome);
+            // Usually the same as those of the process before.
+            if state.live().restricted != Some(restricted) {
+                state.tell_standbys(RESTRICTED, &restricted.to_string());
+            }
+            if state.live().welcome.as_ref() != Some(&welcome) {
+                state.tell_standbys(WELCOME, &welcome);
+            }
             Ok(())
         };
         self.operate(None, record).await

@@ -10,6 +10,7 @@ use crate::store::{
     AccountRow, Change, Changes, CharacterRow, NodeRow, RefRow, ScoreRow, SettingRow,
 };
 use crate::uru::vault::content::{Content, Entry, decode};
+use crate::uru::vault::follow::LiveSettings;
 use crate::uru::vault::graph::Graph;
 use crate::uru::vault::interest::Interests;
 use crate::uru::vault::tables::accounts::{Account, Accounts};
@@ -139,6 +140,7 @@ impl VaultState {
         self.scores = Scores::default();
         self.own_ages.clear();
         (self.identity, self.keys) = (0, 0);
+        self.live = LiveSettings::default();
         self.staged.clear();
         self.undo.clear();
     }

@@ -25,7 +25,11 @@ struct Quota {
 impl Quotas {
     /// Counts items from a node. Returns false if there are too many.
     pub(super) fn take(&mut self, now: Duration, name: &str, count: usize) -> bool {
-        let quota = self.of(now, name);
+        // Most frames are heartbeats.
+        if count == 0 {
+            return true;
+        }
+        let Some(quota) = self.of(now, name) else { return false };
         match u32::try_from(count).ok().and_then(|count| quota.items.checked_sub(count)) {
             Some(left) => {
                 quota.items = left;
@@ -39,19 +43,22 @@ impl Quotas {
     }
 
     /// Whether a node may join: it has not just sent too much.
-    pub(super) fn allows(&mut self, now: Duration, name: &str) -> bool {
+    pub(super) fn allows(&self, now: Duration, name: &str) -> bool {
         // Nothing is remembered about most names.
-        !self.0.contains_key(name) || self.of(now, name).items >= PER_SECOND
+        self.0.get(name).is_none_or(|quota| quota.refilled(now) >= PER_SECOND)
     }
 
-    fn of(&mut self, now: Duration, name: &str) -> &mut Quota {
-        if self.0.len() >= MAX_NAMES && !self.0.contains_key(name) {
-            self.0.retain(|_, quota| quota.refilled(now) < AT_ONCE);
+    fn of(&mut self, now: Duration, name: &str) -> Option<&mut Quota> {
+        // A known name is not allocated again: this happens for every frame with items.
+        if !self.0.contains_key(name) {
+            if self.0.len() >= MAX_NAMES {
+                self.0.retain(|_, quota| quota.refilled(now) < AT_ONCE);
+            }
+            self.0.insert(name.to_owned(), Quota { items: AT_ONCE, at: now });
         }
-        let fresh = Quota { items: AT_ONCE, at: now };
-        let quota = self.0.entry(name.to_owned()).or_insert(fresh);
+        let quota = self.0.get_mut(name)?;
         (quota.items, quota.at) = (quota.refilled(now), now);
-        quota
+        Some(quota)
     }
 }
 
